@@ -1,0 +1,31 @@
+#include "core/where.h"
+
+#include <gtest/gtest.h>
+
+namespace memscope {
+namespace {
+
+TEST(Where, PacksAndUnpacksEveryField) {
+  const Where npu{Layer::kPool, {Device::kNpu, 31}};
+  EXPECT_EQ(Where::unpack(npu.packed()), npu);
+  const Where cpu{Layer::kTensor, {}};
+  EXPECT_EQ(Where::unpack(cpu.packed()), cpu);
+}
+
+TEST(Device, NamesRoundTrip) {
+  for (const char* name : {"cpu", "cuda:0", "npu:31", "xpu:1", "device9:2"}) {
+    const auto device = device_from_name(name);
+    ASSERT_TRUE(device) << name;
+    EXPECT_EQ(device_name(*device), name);
+  }
+  EXPECT_EQ(device_from_name("cuda"), (Device{Device::kCuda, 0}));
+}
+
+TEST(Device, RefusesWhatIsNoDevice) {
+  for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:127", "npu:-1", "device32:0"}) {
+    EXPECT_FALSE(device_from_name(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace memscope
