@@ -1,0 +1,141 @@
+// Events in time order -> live blocks, curves of every stack and pool over the steps, and what is
+// alive at the end.
+//
+//   ReplayResult result = replay(source, {});      // finds the steps, then reads the source once
+//
+// Guarantees
+//  * Memory is bounded by live blocks and by distinct stacks (at most 256 points each), not by the
+//    number of events or steps.
+//  * No event is an error: a free of an unknown address is counted; an alloc on a live address is
+//    put in order or counted as ambiguous (order.h).
+//  * Over stop() and start() a block that is seeded again with its birth is the same block and
+//    keeps its stack; one that is not was freed in between; one seeded without ever having been
+//    seen has no stack and is never accused. A gap (events lost) makes what is older than its end
+//    `fate unknown`.
+// HOT PATH: feed().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "replay/event_source.h"
+#include "replay/history.h"
+#include "replay/live_blocks.h"
+#include "replay/order.h"
+#include "replay/side_records.h"
+#include "replay/steps.h"
+
+namespace memscope {
+
+struct ReplayOptions {
+  uint64_t skew_ns = 3000;       // how far two threads' clocks may disagree
+  uint32_t last_step = 0;        // judge the blocks alive at the end of this step; 0 = at the end
+  std::optional<Device> device;  // only this one
+};
+
+struct LiveBlock {
+  uint64_t addr = 0;
+  uint64_t size = 0;
+  uint64_t birth = 0;
+  uint32_t group = 0;
+  uint32_t step = 0;
+  bool preexisting = false;
+  bool fate_unknown = false;
+};
+
+struct ReplayResult {
+  StepPlan plan;
+  Buckets buckets;
+  uint32_t last_step = 0;     // the last step that was judged
+  std::vector<Group> groups;  // [0] is unused
+  std::vector<Pool> pools;
+  std::vector<LiveBlock> live;  // at the end of the input, or of ReplayOptions::last_step
+  SideRecords side;
+  TimeRange range;      // of the events
+  uint64_t events = 0;  // allocs, frees and seeds
+  uint64_t ambiguous = 0, unknown_frees = 0, preexisting = 0;
+};
+
+class Replay {
+ public:
+  using TimeOf = std::function<uint64_t(uint64_t ticks)>;
+  Replay(StepPlan plan, ReplayOptions options, TimeOf time_of);
+
+  void feed(const Event& event);
+  ReplayResult finish();
+
+ private:
+  void alloc(const Event& event);
+  void free(const Event& event);
+  void seed(const Event& event);
+  void window(const Event& event);
+  void record(const Event& event);
+  void holder(const Event& event);
+  void undo(const Event& event);
+
+  uint32_t group_of(StackId stack, Where where);
+  uint32_t seeded_group_of(Where where);
+  uint32_t pool_of(Where where);
+  void add(Group& group, uint64_t size);
+  void remove(const Block& block);
+  void touch(Group& group, uint32_t index);
+  void totals(Pool& pool, const Event& event, int64_t change);
+
+  void pass_time(uint64_t time);
+  void end_step();
+  void freeze();
+  void forget_unseeded();
+  std::vector<LiveBlock> list_live() const;
+
+  ReplayOptions options_;
+  TimeOf time_of_;
+  AddressOrder order_;
+  LiveBlocks live_;
+  std::vector<uint32_t> first_group_;  // by StackId
+  std::vector<uint32_t> touched_;      // groups changed in this step
+  std::vector<uint32_t> seeded_groups_;
+  std::vector<uint16_t> pool_index_;  // by Where::packed, + 1
+
+  uint32_t step_ = 1;      // the current one; plan.count() + 1 = open
+  uint64_t step_end_ = 0;  // its last nanosecond
+  bool frozen_ = false;
+
+  // Windows.
+  uint32_t window_ = 0;
+  bool recording_ = false, first_window_ = true, forget_pending_ = false;
+  uint64_t window_time_ = 0, stop_time_ = 0;
+  tsl::robin_map<uint64_t, uint64_t, BlockKeyHash> freed_in_window_;  // unknown to us: key -> time
+
+  struct Freed {
+    uint64_t key = 0;
+    Block block;
+  };
+  static constexpr size_t kUndoDepth = 64;
+  Freed freed_[kUndoDepth];
+  size_t freed_at_ = 0;
+
+  ReplayResult result_;
+};
+
+// Finds the steps of `source` and replays it. The source must stand at its beginning.
+template <EventSource Source>
+ReplayResult replay(Source& source, const ReplayOptions& options) {
+  StepFinder finder;
+  source.scan(StepFinder::kKinds, [&](const Event& event) { finder.add(event); });
+  const TimeRange range = finder.needs_range() ? source.time_range() : TimeRange{};
+  Replay replay(finder.plan(range), options, [&](uint64_t ticks) { return source.time_of(ticks); });
+  std::array<Event, 256> batch;
+  while (const size_t count = source.next_batch(batch)) {
+    for (size_t i = 0; i < count; ++i) replay.feed(batch[i]);
+  }
+  return replay.finish();
+}
+
+}  // namespace memscope
