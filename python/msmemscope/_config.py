@@ -1,0 +1,269 @@
+"""The settings of `config()`: their names, what is allowed, what they mean.
+
+Names, aliases and meanings are msMemScope's; the deliberate differences are that a bare `config()`
+is allowed, that `device` defaults to `auto`, and that a wrong option raises a ValueError that names
+the option, the value and what is allowed. What a later version records is accepted, and one line
+says so.
+
+Settings travel to other processes as JSON in MSMEMSCOPE_CONFIG:
+
+    {"mode": "api" | "command" | "exec", "pid": PID OF THE WRITER, SETTING: "TEXT", ...}
+
+`api` is left by start() for children that import msmemscope; `command` is written by the launcher,
+which reports itself; with `exec` there is no launcher left and the process reports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+
+from ._say import raw_line, say_once
+
+ENVIRONMENT = "MSMEMSCOPE_CONFIG"
+RUN_ID = "MSMEMSCOPE_RUN_ID"
+
+ALIASES = {"data_format": "format", "output": "output_path"}
+SET_ONCE = ("format", "output_path", "watch")
+DEFAULTS = {
+    "analysis": "leaks",
+    "call_stack": "",
+    "device": "auto",
+    "events": "alloc,free,launch",
+    "format": "",  # no csv or db unless asked for
+    "level": "op",
+    "output_path": "memscopeDumpResults",
+    "report_to": "stderr",
+    "watch": "",
+}
+
+_SEPARATOR = re.compile("[,\uff0c]")  # the full-width comma is a separator, too
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in _SEPARATOR.split(value) if item.strip()]
+
+
+@dataclass(frozen=True)
+class _ListOf:
+    """A comma list of items that match a pattern; the empty list where `empty` allows it."""
+
+    pattern: re.Pattern[str]
+    empty: bool = False
+
+    def check(self, value: str) -> str | None:
+        items = _items(value)
+        if not items:
+            return value if self.empty and not value.strip() else None
+        return ",".join(items) if all(self.pattern.fullmatch(item) for item in items) else None
+
+
+def _cleared(value: str | None, what: str) -> str | None:
+    """`none` among other items clears them all, with the reference's warning."""
+    if value is not None and "none" in _items(value):
+        if len(_items(value)) > 1:
+            raw_line(
+                f"[msmemscope] Warn: 'none' mixed with other {what} types, all "
+                f"{'analysis' if what == 'analysis' else 'events'} cleared."
+            )
+        return "none"
+    return value
+
+
+def _depth_ok(value: str) -> bool:
+    return all(int(item.partition(":")[2] or "50") <= 1000 for item in _items(value))
+
+
+def _check_call_stack(value: str) -> str | None:
+    listed = _ListOf(re.compile(r"(c|python)(:\d{1,9})?"), empty=True).check(value)
+    return listed if listed is not None and _depth_ok(listed) else None
+
+
+def _check_analysis(value: str) -> str | None:
+    pattern = re.compile(r"leaks|decompose|inefficient|oom(:([1-9]\d{0,2}|1000))?|none")
+    return _cleared(_ListOf(pattern, empty=True).check(value), "analysis")
+
+
+def _check_device(value: str) -> str | None:
+    return _ListOf(
+        re.compile(r"auto|cpu|host|npu(:([12]?\d|3[01]))?|cuda(:(\d|[1-9]\d|1[01]\d|12[0-6]))?")
+    ).check(value)
+
+
+def _check_level(value: str) -> str | None:
+    words = {"0": "op", "1": "kernel"}
+    for item in _items(value):
+        if item in words:
+            deprecated(item, words[item])
+    translated = ",".join(words.get(item, item) for item in _items(value))
+    return _ListOf(re.compile("op|kernel")).check(translated)
+
+
+def _check_events(value: str) -> str | None:
+    pattern = re.compile("alloc|free|launch|access|traceback|none")
+    return _cleared(_ListOf(pattern).check(value), "event")
+
+
+def _check_watch(value: str) -> str | None:
+    # start[:outid],end[,full-content]: the first comma is needed.
+    if not value:
+        return value
+    parts = _SEPARATOR.split(value)
+    good = len(parts) in (2, 3) and bool(parts[1]) and all(len(part) <= 254 for part in parts)
+    if len(parts) == 3 and parts[2] != "full-content":
+        good = False
+    return value if good else None
+
+
+def _check_path(value: str) -> str | None:
+    return value if value.strip() and len(value) <= 4096 and "\0" not in value else None
+
+
+def _check_format(value: str) -> str | None:
+    return value if value in ("csv", "db") else None
+
+
+_CHECKS = {
+    "analysis": (_check_analysis, "leaks, decompose, inefficient, oom[:1-1000], none"),
+    "call_stack": (_check_call_stack, 'c[:0-1000], python[:0-1000], or "" for none'),
+    "device": (_check_device, "auto, cpu, host, npu[:0-31], cuda[:0-126]"),
+    "events": (_check_events, "alloc, free, launch, access, traceback, none"),
+    "format": (_check_format, "csv, db"),
+    "level": (_check_level, "op, kernel"),
+    "output_path": (_check_path, "a directory's path of at most 4096 bytes"),
+    "report_to": (_check_path, "stderr, stdout, none, or a file's path"),
+    "watch": (_check_watch, "START[:OUTID],END[,full-content]"),
+}
+
+
+def deprecated(old: str, new: str) -> None:
+    raw_line(f"[msmemscope] Deprecation: '{old}' is deprecated, use '{new}' instead.")
+
+
+@dataclass
+class Settings:
+    """The settings in force; every value is text, as it was given."""
+
+    values: dict[str, str] = field(default_factory=lambda: dict(DEFAULTS))
+    _once: dict[str, str] = field(default_factory=dict)  # the set-once keys given so far
+
+    def __getitem__(self, key: str) -> str:
+        return self.values[key]
+
+    def analyses(self) -> list[str]:
+        return _items(self.values["analysis"])
+
+    def update(self, options: dict[str, object]) -> None:
+        """What config(**options) does. Nothing changes where an option is wrong."""
+        given: dict[str, str] = {}
+        for name, value in options.items():
+            key = ALIASES.get(name, name)
+            if key not in _CHECKS:
+                raise ValueError(
+                    f"config(): unknown option {name!r} (value {value!r}); allowed are "
+                    + ", ".join(sorted(_CHECKS))
+                )
+            if not isinstance(value, str):
+                raise TypeError(f"Value for argument '{name}' must be a string (use quotes)")
+            if key != name:
+                deprecated(name, key)
+            given[key] = _checked(name, key, value)
+        fresh = dict(DEFAULTS)
+        fresh.update(self._once)
+        refused = False
+        for key, value in given.items():
+            if key in self._once and self._once[key] != value:
+                refused = True
+            else:
+                fresh[key] = value
+        if refused:
+            raw_line('Warn: Config:"format","output_path","watch" can only be set once.')
+        self._once.update({k: fresh[k] for k in given if k in SET_ONCE})
+        self.values = fresh
+        self._say_what_is_not_recorded(given)
+
+    def adopt(self, inherited: dict[str, str]) -> None:
+        """Takes settings from the environment. The launcher has checked them; what is wrong or
+        unknown here (another version's) is left out with one line."""
+        for key, value in inherited.items():
+            key = ALIASES.get(key, key)
+            if key not in _CHECKS or value == "" or value == DEFAULTS.get(key):
+                continue
+            try:
+                self.values[key] = _checked(key, key, value)
+            except ValueError as error:
+                say_once(str(error))
+                continue
+            if key in SET_ONCE:
+                self._once[key] = self.values[key]
+        self._say_what_is_not_recorded(inherited)
+
+    def _say_what_is_not_recorded(self, given: dict[str, str]) -> None:
+        later = [
+            f"{key}={item}"
+            for key in ("device", "call_stack", "analysis", "level", "events", "format", "watch")
+            for item in _later_items(key, given.get(key, ""))
+        ]
+        if later:
+            say_once(f"not recorded yet, a later version will: {', '.join(later)}")
+
+
+def _later_items(key: str, value: str) -> list[str]:
+    if key == "watch":
+        return [value] if value else []
+    patterns = {
+        "device": "host",
+        "call_stack": r"c(:.*)?",
+        "analysis": r"decompose|inefficient|oom(:.*)?",
+        "level": "kernel",
+        "events": "launch|access|traceback",
+        "format": "csv|db",
+    }
+    if value == DEFAULTS[key]:
+        return []
+    return [item for item in _items(value) if re.fullmatch(patterns[key], item)]
+
+
+def _checked(name: str, key: str, value: str) -> str:
+    check, allowed = _CHECKS[key]
+    result = check(value)
+    if result is None:
+        raise ValueError(f"config(): {name}={value!r} is not allowed; allowed: {allowed}")
+    return result
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """What MSMEMSCOPE_CONFIG says."""
+
+    mode: str
+    pid: int
+    settings: dict[str, str]
+
+
+def inherited() -> Inherited | None:
+    """The configuration another process left in the environment; None where there is none."""
+    text = os.environ.get(ENVIRONMENT)
+    if not text:
+        return None
+    try:
+        parsed = json.loads(text)
+        if not isinstance(parsed, dict):
+            raise ValueError("not an object")
+        mode = parsed.pop("mode", "command")
+        pid = parsed.pop("pid", 0)
+        settings = {k: v for k, v in parsed.items() if isinstance(k, str) and isinstance(v, str)}
+        return Inherited(str(mode), pid if isinstance(pid, int) else 0, settings)
+    except ValueError as error:
+        say_once(f"{ENVIRONMENT} is ignored, it is no JSON object: {error}")
+        return None
+
+
+def leave(settings: Settings, mode: str) -> None:
+    """Leaves the configuration in the environment, for children that import msmemscope."""
+    values: dict[str, object] = {"mode": mode, "pid": os.getpid()}
+    values.update(settings.values)
+    values["output_path"] = os.path.abspath(settings["output_path"])
+    os.environ[ENVIRONMENT] = json.dumps(values)

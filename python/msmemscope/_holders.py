@@ -1,0 +1,294 @@
+"""Who holds the blocks under suspicion, and the line that put them there.
+
+For each group of suspect blocks: the Python tensors that lie in them, the container they have in
+common, the path to it from a module, class, closure or live frame, and, where exactly one statement
+of the user's source can be it, the statement that stores. All of it goes into the trace as holder
+records, one a block.
+
+Takes at most about a second, runs no user code and changes nothing; what cannot be found is left
+out, never guessed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+from ._agent import RECORD_HOLDER, Agent
+from ._referrers import Found, LiveLocals, Step, Walk
+from ._statements import Statement, storing
+from ._tensors import tensors_in
+
+SECONDS = 1.0
+SAMPLES = 5
+MAX_GROUPS = 16
+MAX_RECORDS = 20_000
+_FORWARD_DEPTH = 5
+_NOT_INTO = (type, ModuleType, FunctionType)  # they lead everywhere
+
+
+@dataclass
+class Group:
+    """A group of suspect blocks, as `analyze --suspects` names it."""
+
+    addresses: list[int]
+    frames: list[tuple[str, str]] = field(default_factory=list)  # (file, function) of its stack
+
+
+def find_holders(groups: Sequence[dict[str, Any]], agent: Agent) -> int:
+    """Writes the holder records of the groups; the number written."""
+    deadline = time.monotonic() + SECONDS
+    parsed = [group for group in map(_group, groups[:MAX_GROUPS]) if group.addresses]
+    tensors, places = tensors_in(a for group in parsed for a in group.addresses)
+    if not tensors:
+        return 0
+    at: dict[int, list[int]] = {}  # address -> positions in `tensors`
+    for position, place in enumerate(places):
+        at.setdefault(place, []).append(position)
+    live = LiveLocals()
+    written = 0
+    for group in parsed:
+        if time.monotonic() > deadline or written >= MAX_RECORDS:
+            break
+        written += _find_group(group, tensors, at, live, deadline, agent)
+    return written
+
+
+def _find_group(
+    group: Group,
+    tensors: list[Any],
+    at: dict[int, list[int]],
+    live: LiveLocals,
+    deadline: float,
+    agent: Agent,
+) -> int:
+    present = [address for address in group.addresses if address in at]
+    if not present:
+        return 0
+    samples = [[tensors[p] for p in at[address]] for address in _spread(present, SAMPLES)]
+    found = Walk(samples, {id(tensors)}, live, deadline).run()
+    if found is None:
+        return 0
+    top, steps = _container(found)
+    held = _reachable(top, {id(tensors[p]): a for a in present for p in at[a]})
+    statement = _kept_at(found, steps, group)
+    path = json.dumps([_step_json(step) for step in found.steps])
+    text = _readable(found)
+    count = 0
+    for address in held[:MAX_RECORDS]:
+        agent.record(
+            RECORD_HOLDER,
+            (
+                address,
+                0,
+                statement.line if statement else 0,
+                statement.end_line if statement else 0,
+            ),
+            (
+                found.root,
+                path,
+                statement.file if statement else "",
+                statement.function if statement else "",
+                text,
+                "",
+            ),
+        )
+        count += 1
+    return count
+
+
+def _group(group: dict[str, Any]) -> Group:
+    addresses = [
+        block["addr"]
+        for block in group.get("blocks") or []
+        if isinstance(block, dict) and isinstance(block.get("addr"), int)
+    ]
+    frames = [group.get("site"), *(group.get("stack") or [])]
+    return Group(
+        addresses,
+        [
+            (os.path.realpath(frame["file"]), str(frame.get("function") or ""))
+            for frame in frames
+            if isinstance(frame, dict) and isinstance(frame.get("file"), str)
+        ],
+    )
+
+
+def _spread(items: list[int], count: int) -> list[int]:
+    """`count` of the items, evenly spread, first and last among them."""
+    if len(items) <= count:
+        return items
+    return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]
+
+
+# -- the container and what is in it ---------------------------------------------------------------
+
+
+def _container(found: Found) -> tuple[Any, list[Step]]:
+    """The object that the samples have in common and the steps down to it. Item steps below the
+    last name are within it; the last step, the tensor, is not part of it."""
+    steps = found.steps[:-1] if len(found.steps) > 1 else found.steps
+    # The outermost container of many is what piles up: the first step that is followed by "any
+    # item" rather than a particular key.
+    for index, step in enumerate(found.steps[1:], start=1):
+        if step.kind == "item" and step.name == "*":
+            return found.steps[index - 1].value, found.steps[:index]
+    return steps[-1].value, steps
+
+
+def _reachable(top: Any, wanted: dict[int, int]) -> list[int]:
+    """Addresses of the wanted objects (by id) that `top` is or leads to."""
+    if id(top) in wanted:
+        return [wanted[id(top)]]
+    seen = {id(top)}
+    addresses: dict[int, None] = {}
+    level = [top]
+    for _ in range(_FORWARD_DEPTH):
+        following: list[Any] = []
+        for child in gc.get_referents(*level):
+            key = id(child)
+            if key in seen:
+                continue
+            seen.add(key)
+            if key in wanted:
+                addresses[wanted[key]] = None
+            elif gc.is_tracked(child) and not issubclass(type(child), _NOT_INTO):
+                following.append(child)
+        if not following or len(seen) > 500_000:
+            break
+        level = following
+    return list(addresses)
+
+
+# -- the storing statement -------------------------------------------------------------------------
+
+
+def _kept_at(found: Found, steps: list[Step], group: Group) -> Statement | None:
+    name, attribute = _name_of(steps)
+    if not name:
+        return None
+    candidates: list[Statement] = []
+    for file in _files(found, steps, group):
+        for statement in storing(file, name, attribute):
+            if statement not in candidates:
+                candidates.append(statement)
+    if found.root in ("frame", "closure") and not attribute:
+        # A local name means something in its own function (and those inside it) only.
+        own = _base_function(found.where)
+        candidates = [c for c in candidates if _base_function(c.function) == own]
+    if len(candidates) == 1:
+        return candidates[0]
+    on_stack = [
+        c
+        for c in candidates
+        if any(
+            os.path.realpath(c.file) == file and c.function.rpartition(".")[2] == _last(function)
+            for file, function in group.frames
+        )
+    ]
+    return on_stack[0] if len(on_stack) == 1 else None
+
+
+def _base_function(qualified: str) -> str:
+    return qualified.partition(".<locals>")[0]
+
+
+def _last(function: str) -> str:
+    return function.rpartition(".")[2]
+
+
+def _name_of(steps: list[Step]) -> tuple[str, bool]:
+    """The innermost name on the way to the container, and whether it is an attribute's."""
+    for step in reversed(steps):
+        if step.kind == "attr" and step.name.isidentifier():
+            return step.name, True
+        if step.kind in ("global", "local", "cell") and step.name.isidentifier():
+            return step.name, False
+    return "", False
+
+
+def _files(found: Found, steps: list[Step], group: Group) -> list[str]:
+    """Source files that may hold the storing statement: of the root's owner, of the classes on the
+    path, of the allocating stack. The user's own only, and none newer than this process."""
+    owners = [found.file]
+    for step in steps:
+        module = sys.modules.get(str(getattr(type(step.value), "__module__", "")))
+        owners.append(getattr(module, "__file__", None))
+    owners.extend(file for file, _ in group.frames)
+    files: dict[str, None] = {}
+    for owner in owners:
+        if isinstance(owner, str) and owner.endswith(".py"):
+            path = os.path.abspath(owner)
+            if _is_user(path) and not _is_newer(path):
+                files[os.path.realpath(path)] = None
+    return list(files)
+
+
+_LIBRARIES = tuple(
+    os.path.realpath(path) + os.sep
+    for path in {
+        sysconfig.get_paths().get("stdlib", ""),
+        sysconfig.get_paths().get("platstdlib", ""),
+        os.path.dirname(os.path.abspath(__file__)),
+    }
+    if path
+)
+
+
+def _is_user(path: str) -> bool:
+    real = os.path.realpath(path)
+    inside = f"{os.sep}site-packages{os.sep}" in real or f"{os.sep}dist-packages{os.sep}" in real
+    return not inside and not real.startswith(_LIBRARIES)
+
+
+def _is_newer(path: str) -> bool:
+    """Whether the file was changed after this process began: its lines may be others by now."""
+    try:
+        return os.stat(path).st_mtime > os.stat(f"/proc/{os.getpid()}").st_ctime
+    except OSError:
+        return True
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def _length(value: Any) -> int | None:
+    for base in (list, dict, set, tuple, frozenset):
+        if issubclass(type(value), base):
+            return int(base.__len__(value))
+    if type(value).__name__ == "deque" and type(value).__module__ == "collections":
+        return len(value)
+    return None
+
+
+def _step_json(step: Step) -> dict[str, object]:
+    kind = type(step.value)
+    return {
+        "kind": step.kind,
+        "name": step.name,
+        "type": kind.__name__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__name__}",
+        "len": _length(step.value),
+    }
+
+
+def _readable(found: Found) -> str:
+    """As one would write it: __main__.trainer.history[*]"""
+    text = found.where if found.root in ("module", "class") else f"{found.where}()"
+    for step in found.steps:
+        if step.kind == "item":
+            text += (
+                f"[{step.name}]" if step.name == "*" or step.name.isdigit() else f"[{step.name!r}]"
+            )
+        elif step.name:
+            text += f".{step.name}"
+    return text

@@ -1,0 +1,110 @@
+"""Which Python tensors lie in which blocks: one pass over the collector's objects.
+
+No user code runs: types are looked at, never asked (isinstance would call `__class__`), and tensor
+subclasses' __torch_function__ is off meanwhile. Nothing is collected, imported or allocated on a
+device. A tensor that refuses is passed over.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any
+
+_NOT_REAL = frozenset({"FakeTensor", "FunctionalTensor"})  # asking these for memory is an error
+
+
+def tensor_test(torch: Any) -> Any:
+    """A function that says whether an object's type is a tensor's, by the type alone."""
+    tensor = torch.Tensor
+    known: dict[int, bool] = {}
+    get_mro = type.__dict__["__mro__"].__get__
+
+    def is_tensor(thing: object) -> bool:
+        kind = type(thing)
+        answer = known.get(id(kind))
+        if answer is None:
+            answer = tensor in get_mro(kind) and kind.__name__ not in _NOT_REAL
+            known[id(kind)] = answer
+        return answer
+
+    return is_tensor
+
+
+def _without_torch_function(torch: Any) -> Any:
+    for name in ("DisableTorchFunctionSubclass", "DisableTorchFunction"):
+        make = getattr(torch._C, name, None)
+        if make is not None:
+            return make()
+    return nullcontext()
+
+
+def storage_address(torch: Any) -> Any:
+    """A function from a tensor to its storage's address, 0 where it has none."""
+    to_storage = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
+    is_cow = getattr(torch._C, "_is_cow_tensor", None)  # its address would be a copy's
+
+    def address(tensor: Any) -> int:
+        try:
+            if is_cow is not None and is_cow(tensor):
+                return 0
+            return int(to_storage(tensor).data_ptr())
+        except Exception:
+            return 0
+
+    return address
+
+
+def tensors_in(addresses: Iterable[int]) -> tuple[list[Any], list[int]]:
+    """The Python tensors whose storage begins at one of the addresses, and at which."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "Tensor"):
+        return [], []
+    wanted = frozenset(addresses)
+    is_tensor = tensor_test(torch)
+    address = storage_address(torch)
+    tensors: list[Any] = []
+    places: list[int] = []
+    with _without_torch_function(torch):
+        for candidate in [thing for thing in gc.get_objects() if is_tensor(thing)]:
+            place = address(candidate)
+            if place in wanted:
+                tensors.append(candidate)
+                places.append(place)
+    return tensors, places
+
+
+# src/core/where.h: layers and c10::DeviceType numbers.
+_LAYER_POOL, _LAYER_TENSOR = 1, 2
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xpu": 12, "npu": 20}
+_NO_INDEX = 127
+
+
+def _where(device: Any) -> int | None:
+    number = _DEVICE_TYPES.get(device.type)
+    if number is None:
+        return None
+    layer = _LAYER_TENSOR if number == 0 else _LAYER_POOL
+    index = _NO_INDEX if number == 0 or device.index is None else device.index
+    return layer << 12 | number << 7 | index
+
+
+def all_storages() -> list[tuple[int, int, int]]:
+    """Address, bytes and place (Where::packed) of the storages of all Python tensors."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "Tensor"):
+        return []
+    is_tensor = tensor_test(torch)
+    address = storage_address(torch)
+    to_storage = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
+    found: dict[int, tuple[int, int, int]] = {}
+    with _without_torch_function(torch):
+        for tensor in [thing for thing in gc.get_objects() if is_tensor(thing)]:
+            place = address(tensor)
+            if place and place not in found:
+                where = _where(tensor.device)
+                if where is not None:
+                    found[place] = (place, int(to_storage(tensor).nbytes()), where)
+    return list(found.values())
