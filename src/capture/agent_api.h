@@ -16,7 +16,7 @@ struct msmemscope_agent_v1 {
   uint32_t version;  // 1
   uint32_t size;     // bytes of this table
   const char* (*agent_version)(void);
-  const char* (*last_error)(void);  // of the calling thread; "" if none
+  const char* (*last_error)(void);  // of the last call that failed, by whatever thread
 
   // Settings, before the trace is made. Keys: output_path, run_id, rank, slab_dir, slab_bytes,
   // device ("auto" or a list as --device), source_bytes (0 = keep no sources). Unknown keys and bad
@@ -46,8 +46,11 @@ struct msmemscope_agent_v1 {
   void (*fork_before)(void);
   void (*fork_after_parent)(void);
   void (*fork_after_child)(void);
+  // A block that was alive before the hooks came: seeded once, as preexisting. `where` is
+  // Where::packed(). Ignored for an address that is already known.
+  int (*preexisting)(uint64_t addr, uint64_t size, uint32_t where);
   // A JSON object: directory of the trace ("" if none yet), recording, hooks patched, live blocks,
-  // events by kind, dropped, notices. Returns the length needed.
+  // events by kind, dropped, torch. Returns the length needed.
   size_t (*status)(char* out, size_t size);
 };
 

@@ -1,0 +1,61 @@
+// The agent's one state. It has no constructor to run and no destructor: hooks may come before and
+// after everything else in the process.
+//
+// Locks, always taken in this order, never on the hot path:
+//   control_lock   start, stop, shutdown, exit, configure: one at a time
+//   trace_lock     the log and lane 0; the agent's thread holds it while it writes. A thread whose
+//                  first event must make the trace takes it too, with `busy` down.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "capture/lane.h"
+#include "capture/shadow_map.h"
+#include "capture/slab.h"
+
+namespace memscope::capture {
+
+inline constexpr size_t kLargeLanes = 8, kLanes = 104;
+inline constexpr size_t kPathMax = 4096;
+
+// On a page of its own that fork() wipes in the child: how a fork is noticed that nobody told of.
+struct ForkPage {
+  std::atomic<uint64_t> alive;
+};
+
+struct AgentState {
+  // -- read on the hot path --
+  ForkPage* fork_page;
+  std::atomic<uint32_t> recording;    // 1 between start and stop
+  std::atomic<uint32_t> devices_off;  // bit per device type that is not to be recorded
+  std::atomic<uint32_t> lanes_ready;
+
+  ShadowMap shadow;
+  Slab slab;
+  Lane lanes[kLanes];
+  char* tables_memory;  // of all lanes' StackTables
+
+  // -- control --
+  pthread_mutex_t control_lock, trace_lock;
+  std::atomic<uint32_t> installed;
+  std::atomic<uint32_t> finished;     // exit or shutdown: nothing is recorded any more
+  std::atomic<uint32_t> lane_wanted;  // a thread found no lane
+  uint64_t window_ticks;              // when the window in force opened
+  bool window_pending;                // not yet in the trace
+  uint64_t unplaced_drops;            // events of threads without a lane (atomic access)
+};
+
+extern AgentState state;
+
+// Threads that are between reading `recording` and acting on it have all finished when this
+// returns (or two seconds have passed). The caller is not one of them.
+void wait_for_hooks_in_flight();
+
+// A child of fork(): its own trace, its own lanes; the shadow map is inherited.
+void become_forked_child() noexcept;
+
+}  // namespace memscope::capture

@@ -1,0 +1,137 @@
+#include "capture/agent_thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "capture/agent_state.h"
+#include "capture/notices.h"
+#include "capture/recorder.h"
+#include "capture/trace_file.h"
+
+namespace memscope::capture::agent_thread {
+namespace {
+
+constexpr long kPollNs = 10'000'000;
+constexpr uint64_t kSecond = 1'000'000'000u;
+constexpr uint64_t kOldSlotNs = 10 * kSecond;  // written out though not full
+constexpr uint64_t kAnchorEveryNs = 60 * kSecond;
+// Slots written before others get a chance at the lock.
+constexpr uint32_t kSlotsAtOnce = 8;
+
+pthread_t thread;
+bool running = false;
+std::atomic<uint32_t> stop_wanted = 0;
+pthread_mutex_t sleep_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+
+void sleep_until_polled() {
+  timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += kPollNs;
+  if (until.tv_nsec >= static_cast<long>(kSecond)) {
+    until.tv_nsec -= static_cast<long>(kSecond);
+    ++until.tv_sec;
+  }
+  pthread_mutex_lock(&sleep_lock);
+  if (stop_wanted.load(std::memory_order_relaxed) == 0) {
+    pthread_cond_timedwait(&wake, &sleep_lock, &until);
+  }
+  pthread_mutex_unlock(&sleep_lock);
+}
+
+// A thread that has ended leaves its lane to the next one. A reused thread id keeps a lane a
+// little longer: until that thread ends.
+void reap_lanes() {
+  const pid_t pid = getpid();
+  for (Lane& lane : state.lanes) {
+    const int32_t tid = lane.tid.load(std::memory_order_acquire);
+    if (tid != 0 && syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH) {
+      lane.tid.store(0, std::memory_order_release);
+    }
+  }
+  state.lane_wanted.store(0, std::memory_order_relaxed);
+}
+
+// Whole rounds under the lock are short: a few slots, or one source file.
+void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
+  bool more = true;
+  while (more && stop_wanted.load(std::memory_order_relaxed) == 0) {
+    pthread_mutex_lock(&state.trace_lock);
+    more = trace_file::drain_full(kSlotsAtOnce);
+    pthread_mutex_unlock(&state.trace_lock);
+  }
+  if (state.lane_wanted.load(std::memory_order_relaxed) != 0) reap_lanes();
+  if (now < *next_second) return;
+  *next_second = now + kSecond;
+  reap_lanes();
+  pthread_mutex_lock(&state.trace_lock);
+  if (trace_file::is_open()) {
+    trace_file::drain_owned(now > kOldSlotNs ? now - kOldSlotNs : 0);
+    notices::write_pending();
+    if (now >= *next_anchor) {
+      *next_anchor = now + kAnchorEveryNs;
+      trace_file::write_anchor();
+    }
+    while (trace_file::keep_next_source()) {
+    }
+    trace_file::flush_lane0();
+  }
+  pthread_mutex_unlock(&state.trace_lock);
+}
+
+void* run(void*) {
+  pthread_setname_np(pthread_self(), "msmemscope");
+  pthread_mutex_lock(&state.trace_lock);
+  if (trace_file::is_open()) trace_file::populate_slab();
+  pthread_mutex_unlock(&state.trace_lock);
+  uint64_t next_second = 0, next_anchor = clock_detail::monotonic_ns() + kAnchorEveryNs;
+  while (stop_wanted.load(std::memory_order_relaxed) == 0) {
+    poll(clock_detail::monotonic_ns(), &next_second, &next_anchor);
+    sleep_until_polled();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void start() {
+  if (running) return;
+  stop_wanted.store(0, std::memory_order_relaxed);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t{256} << 10);
+  const int error = pthread_create(&thread, &attributes, run, nullptr);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  running = error == 0;
+  if (!running) {
+    notice("agent thread", "cannot be started; events beyond the slab's size will be dropped");
+  }
+}
+
+void join() {
+  if (!running) return;
+  pthread_mutex_lock(&sleep_lock);
+  stop_wanted.store(1, std::memory_order_relaxed);
+  pthread_cond_signal(&wake);
+  pthread_mutex_unlock(&sleep_lock);
+  pthread_join(thread, nullptr);
+  running = false;
+}
+
+void forget_after_fork() {
+  running = false;
+  sleep_lock = PTHREAD_MUTEX_INITIALIZER;
+  wake = PTHREAD_COND_INITIALIZER;
+}
+
+}  // namespace memscope::capture::agent_thread

@@ -1,0 +1,13 @@
+// The agent's one thread: empties full slots into the log every few milliseconds, keeps source
+// files, writes clock anchors, and takes lanes back from threads that have ended. It starts with
+// the trace, blocks all signals, and is joined before Python forks (CPython >= 3.12 warns of
+// threads at fork) and started again after.
+#pragma once
+
+namespace memscope::capture::agent_thread {
+
+void start();  // trace lock held; once
+void join();   // no lock held; does nothing where there is none
+void forget_after_fork();
+
+}  // namespace memscope::capture::agent_thread

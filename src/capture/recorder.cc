@@ -1,0 +1,168 @@
+#include "capture/recorder.h"
+
+#include "capture/agent_state.h"
+#include "capture/lane.h"
+
+namespace memscope::capture {
+namespace {
+
+bool wanted(Where where) {
+  return (state.devices_off.load(std::memory_order_relaxed) >> where.device.type & 1) == 0;
+}
+
+// Says "between reading `recording` and acting on it": start() and stop() wait for it, with a
+// membarrier on their side, so that here a plain store is enough.
+class BusyScope {
+ public:
+  explicit BusyScope(Lane* lane) : lane_(lane) {
+    lane_->busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~BusyScope() { lane_->busy.store(0, std::memory_order_release); }
+  BusyScope(const BusyScope&) = delete;
+  BusyScope& operator=(const BusyScope&) = delete;
+
+ private:
+  Lane* lane_;
+};
+
+bool recording() {
+  return state.recording.load(std::memory_order_acquire) != 0;
+}
+
+// A lane with a slot to write to, so that the trace exists and knows what is alive before this
+// event changes the shadow map.
+bool ready(Lane& lane, size_t words) {
+  return reserve(lane, words + kTimeWords) != nullptr && recording();
+}
+
+void count_drop(Lane& lane, Kind kind, uint32_t stack, uint64_t bytes) {
+  lane.dropped.store(lane.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  for (size_t i = 0; i < lane.drops_used; ++i) {
+    DropCount& drop = lane.drops[i];
+    const bool last = i + 1 == Lane::kDropCounts;
+    if (drop.kind == static_cast<uint32_t>(kind) && (drop.stack == stack || last)) {
+      if (drop.stack != stack) drop.stack = 0;
+      ++drop.count;
+      drop.bytes += bytes;
+      return;
+    }
+  }
+  if (lane.drops_used < Lane::kDropCounts) {
+    lane.drops[lane.drops_used++] = {static_cast<uint32_t>(kind), stack, 1, bytes};
+    return;
+  }
+  // A kind the full list does not have: under the last entry's kind it would be a lie, so under
+  // none, for all of them.
+  DropCount& last = lane.drops[Lane::kDropCounts - 1];
+  last.kind = 0;
+  last.stack = 0;
+  ++last.count;
+  last.bytes += bytes;
+}
+
+template <typename... Totals>
+void alloc_event(HookScope& scope, Kind kind, Where where, const void* addr, uint64_t size,
+                 Totals... totals) {
+  if (!scope.outermost() || size == 0 || addr == nullptr || !wanted(where)) return;
+  const auto address = reinterpret_cast<uint64_t>(addr);
+  const uint64_t sized = pack_sized(size, where.packed());
+  Lane* lane = scope.lane();
+  if (lane == nullptr) {
+    if (recording()) __atomic_fetch_add(&state.unplaced_drops, 1, __ATOMIC_RELAXED);
+    state.shadow.insert(address, sized, ticks_after_alloc());
+    return;
+  }
+  BusyScope busy(lane);
+  uint64_t ticks = ticks_after_alloc();
+  if (recording()) {
+    uint32_t stack = 0;
+    if (ready(*lane, 3 + sizeof...(Totals))) {
+      if (python_stack::on()) stack = python_stack_node(*lane);
+      if (write_hot(*lane, kind, stack, ticks, address, sized, totals...)) {
+        ticks = lane->last_ticks;
+      } else {
+        count_drop(*lane, kind, stack, size);
+      }
+    } else if (recording()) {
+      count_drop(*lane, kind, stack, size);
+    }
+  }
+  state.shadow.insert(address, sized, ticks);
+}
+
+template <typename... Totals>
+void free_event(HookScope& scope, Kind kind, Where where, const void* addr, Totals... totals) {
+  if (!scope.outermost() || addr == nullptr || !wanted(where)) return;
+  const auto address = reinterpret_cast<uint64_t>(addr);
+  Lane* lane = scope.lane();
+  if (lane == nullptr) {
+    if (recording()) __atomic_fetch_add(&state.unplaced_drops, 1, __ATOMIC_RELAXED);
+    state.shadow.erase(address);
+    return;
+  }
+  BusyScope busy(lane);
+  if (!recording()) {
+    state.shadow.erase(address);
+    return;
+  }
+  const bool can_write = ready(*lane, 2 + sizeof...(Totals));
+  state.shadow.erase(address);
+  if (can_write &&
+      write_hot(*lane, kind, where.packed(), ticks_before_free(), address, totals...)) {
+    return;
+  }
+  if (recording()) count_drop(*lane, kind, 0, 0);
+}
+
+}  // namespace
+
+HookScope::HookScope() noexcept : lane_(nullptr), outermost_(true) {
+  if (__builtin_expect(state.fork_page == nullptr, 0)) {
+    outermost_ = false;  // not installed, or stood down
+    return;
+  }
+  if (__builtin_expect(state.fork_page->alive.load(std::memory_order_relaxed) == 0, 0)) {
+    become_forked_child();
+  }
+  lane_ = lane_of_this_thread();
+  if (__builtin_expect(lane_ != nullptr, 1)) outermost_ = lane_->depth++ == 0;
+}
+
+HookScope::~HookScope() noexcept {
+  if (__builtin_expect(lane_ != nullptr, 1)) --lane_->depth;
+}
+
+void record_alloc(HookScope& scope, Where where, const void* addr, uint64_t size) noexcept {
+  alloc_event(scope, Kind::kAlloc, where, addr, size);
+}
+
+void record_free(HookScope& scope, Where where, const void* addr) noexcept {
+  free_event(scope, Kind::kFree, where, addr);
+}
+
+void record_pool_alloc(HookScope& scope, Where where, const void* addr, uint64_t size,
+                       uint64_t allocated, uint64_t reserved) noexcept {
+  alloc_event(scope, Kind::kPoolAlloc, where, addr, size, allocated, reserved);
+}
+
+void record_pool_free(HookScope& scope, Where where, const void* addr, uint64_t allocated,
+                      uint64_t reserved) noexcept {
+  free_event(scope, Kind::kPoolFree, where, addr, allocated, reserved);
+}
+
+void record_oom(HookScope& scope, Where where, uint64_t size, uint64_t allocated,
+                uint64_t reserved) noexcept {
+  Lane* lane = scope.lane();
+  if (!scope.outermost() || lane == nullptr || !wanted(where)) return;
+  BusyScope busy(lane);
+  if (!recording() || !ready(*lane, 0)) return;
+  const uint32_t stack = python_stack::on() ? python_stack_node(*lane) : 0;
+  write_cold(*lane, OomRecord{.where = where.packed(),
+                              .size = size,
+                              .allocated = allocated,
+                              .reserved = reserved,
+                              .stack = stack});
+}
+
+}  // namespace memscope::capture

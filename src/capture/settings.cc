@@ -1,0 +1,154 @@
+#include "capture/settings.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "capture/agent_state.h"
+#include "core/where.h"
+
+namespace memscope::capture {
+
+Settings settings;
+
+namespace settings_io {
+namespace {
+
+constexpr size_t kSmallestSlab = size_t{1} << 20, kLargestSlab = size_t{1} << 30;
+
+bool parse(std::string_view text, int64_t* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+const char* set_path(char (&path)[Settings::kPathMax], std::string_view value) {
+  if (value.empty()) return "the path is empty";
+  char directory[Settings::kPathMax] = {};
+  if (value[0] != '/' && getcwd(directory, sizeof(directory)) == nullptr) {
+    return "the current directory cannot be told";
+  }
+  const int length =
+      std::snprintf(path, sizeof(path), "%s%s%.*s", directory, value[0] == '/' ? "" : "/",
+                    static_cast<int>(value.size()), value.data());
+  if (length < 0 || static_cast<size_t>(length) + 256 > sizeof(path)) return "the path is too long";
+  return nullptr;
+}
+
+const char* set_run_id(std::string_view value) {
+  if (value.empty() || value.size() >= sizeof(settings.run_id)) {
+    return "a run id has 1 to 127 characters";
+  }
+  if (value.find('/') != std::string_view::npos || value[0] == '.') {
+    return "a run id has no '/' and does not begin with '.'";
+  }
+  std::memcpy(settings.run_id, value.data(), value.size());
+  settings.run_id[value.size()] = '\0';
+  return nullptr;
+}
+
+// "auto", or a list of npu, npu:3, cuda, cpu, host, separated by commas. Recording is chosen by
+// device type; the report filters by index.
+const char* set_device(std::string_view value) {
+  uint32_t mask = 0;
+  while (!value.empty()) {
+    const size_t comma = value.find(',');
+    const std::string_view name = value.substr(0, comma);
+    value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
+    if (name == "auto") {
+      mask = ~0u;
+    } else if (const auto device = device_from_name(name)) {
+      mask |= 1u << device->type;
+    } else if (name != "host") {
+      return "device is auto, or a list of cpu, host, npu[:N], cuda[:N]";
+    }
+  }
+  state.devices_off.store(~mask, std::memory_order_relaxed);
+  return nullptr;
+}
+
+// The value of a string member of a flat JSON object, as the launcher writes it (with \" and \\ as
+// the only escapes that matter here). False if it is not there or does not fit.
+bool json_member(const char* json, const char* key, char* out, size_t size) {
+  char quoted[64];
+  std::snprintf(quoted, sizeof(quoted), "\"%s\"", key);
+  const char* at = std::strstr(json, quoted);
+  if (at == nullptr) return false;
+  at += std::strlen(quoted);
+  while (*at == ' ' || *at == ':') ++at;
+  if (*at++ != '"') return false;
+  size_t length = 0;
+  for (; *at != '\0' && *at != '"'; ++at) {
+    if (*at == '\\' && (at[1] == '"' || at[1] == '\\' || at[1] == '/')) ++at;
+    if (length + 1 >= size) return false;
+    out[length++] = *at;
+  }
+  out[length] = '\0';
+  return *at == '"';
+}
+
+}  // namespace
+
+const char* set(const char* key, const char* value) {
+  const std::string_view name = key, text = value;
+  int64_t number = 0;
+  if (name == "output_path") return set_path(settings.output_path, text);
+  if (name == "slab_dir") return set_path(settings.slab_dir, text);
+  if (name == "run_id") return set_run_id(text);
+  if (name == "device") return set_device(text);
+  if (name == "rank") {
+    if (!parse(text, &number) || number < 0) return "rank is a number from 0";
+    settings.rank = number;
+    return nullptr;
+  }
+  if (name == "slab_bytes") {
+    if (!parse(text, &number) || number < static_cast<int64_t>(kSmallestSlab) ||
+        number > static_cast<int64_t>(kLargestSlab)) {
+      return "slab_bytes is 1 MiB to 1 GiB";
+    }
+    settings.slab_bytes = static_cast<size_t>(number);
+    return nullptr;
+  }
+  if (name == "source_bytes") {
+    if (!parse(text, &number) || number < 0) return "source_bytes is a number from 0";
+    settings.source_bytes = static_cast<size_t>(number);
+    return nullptr;
+  }
+  return "no such setting";
+}
+
+bool from_environment() {
+  set_path(settings.output_path, "memscopeDumpResults");
+  if (const char* id = std::getenv("MSMEMSCOPE_RUN_ID")) set_run_id(id);
+  if (const char* directory = std::getenv("MSMEMSCOPE_SLAB_DIR")) {
+    set_path(settings.slab_dir, directory);
+  }
+  if (const char* source = std::getenv("MSMEMSCOPE_SOURCE"); source != nullptr && *source == '0') {
+    settings.source_bytes = 0;
+  }
+  const char* config = std::getenv("MSMEMSCOPE_CONFIG");
+  char text[Settings::kPathMax];
+  if (config == nullptr || !json_member(config, "mode", text, sizeof(text)) ||
+      std::strcmp(text, "command") != 0) {
+    return false;
+  }
+  for (const char* key : {"output_path", "device", "slab_bytes"}) {
+    if (json_member(config, key, text, sizeof(text)) && text[0] != '\0') set(key, text);
+  }
+  return true;
+}
+
+int64_t rank_from_environment() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+    int64_t rank = -1;
+    const char* value = std::getenv(name);
+    if (value != nullptr && parse(value, &rank) && rank >= 0) return rank;
+  }
+  return -1;
+}
+
+}  // namespace settings_io
+}  // namespace memscope::capture

@@ -1,0 +1,81 @@
+#include "capture/settings.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <string>
+
+#include "capture/agent_state.h"
+#include "capture/fixed_text.h"
+
+namespace memscope::capture {
+namespace {
+
+TEST(Settings, RefuseWhatTheyDoNotUnderstand) {
+  EXPECT_NE(settings_io::set("colour", "red"), nullptr);
+  EXPECT_NE(settings_io::set("output_path", ""), nullptr);
+  EXPECT_NE(settings_io::set("output_path", std::string(5000, 'x').c_str()), nullptr);
+  EXPECT_NE(settings_io::set("run_id", "../escape"), nullptr);
+  EXPECT_NE(settings_io::set("run_id", ".hidden"), nullptr);
+  EXPECT_NE(settings_io::set("device", "gpu"), nullptr);
+  EXPECT_NE(settings_io::set("slab_bytes", "1"), nullptr);
+  EXPECT_NE(settings_io::set("rank", "-1"), nullptr);
+}
+
+TEST(Settings, RelativePathsAreTakenFromTheDirectoryAtThatTime) {
+  ASSERT_EQ(settings_io::set("output_path", "results"), nullptr);
+  EXPECT_EQ(settings.output_path[0], '/');
+  EXPECT_TRUE(std::string(settings.output_path).ends_with("/results"));
+}
+
+TEST(Settings, DevicesAreChosenByType) {
+  ASSERT_EQ(settings_io::set("device", "npu:3,cpu"), nullptr);
+  EXPECT_EQ(state.devices_off.load(), ~(1u << Device::kNpu | 1u << Device::kCpu));
+  ASSERT_EQ(settings_io::set("device", "auto"), nullptr);
+  EXPECT_EQ(state.devices_off.load(), 0u);
+}
+
+TEST(Settings, TheLaunchersConfigurationComesThroughTheEnvironment) {
+  setenv("MSMEMSCOPE_CONFIG",
+         R"({"analysis":"leaks","mode":"command","output_path":"/tmp/a \"b\""})", 1);
+  EXPECT_TRUE(settings_io::from_environment());
+  EXPECT_STREQ(settings.output_path, "/tmp/a \"b\"");
+  setenv("MSMEMSCOPE_CONFIG", R"({"mode":"api"})", 1);
+  EXPECT_FALSE(settings_io::from_environment());
+  for (const char* broken : {"", "{", R"({"mode":)", R"({"mode":"comm)", R"({"mode":"command)"}) {
+    setenv("MSMEMSCOPE_CONFIG", broken, 1);
+    EXPECT_FALSE(settings_io::from_environment()) << broken;
+  }
+  unsetenv("MSMEMSCOPE_CONFIG");
+}
+
+TEST(Settings, RankComesFromTheFirstVariableThatHoldsANumber) {
+  setenv("RANK", "zero", 1);
+  setenv("SLURM_PROCID", "5", 1);
+  EXPECT_EQ(settings_io::rank_from_environment(), 5);
+  setenv("RANK", "2", 1);
+  EXPECT_EQ(settings_io::rank_from_environment(), 2);
+  unsetenv("RANK");
+  unsetenv("SLURM_PROCID");
+  EXPECT_EQ(settings_io::rank_from_environment(), -1);
+}
+
+TEST(FixedText, CutsOffButCountsAndStaysTerminated) {
+  char buffer[8];
+  FixedText text(buffer, sizeof(buffer));
+  text.add("%s", "0123456789");
+  EXPECT_STREQ(buffer, "0123456");
+  EXPECT_EQ(text.length(), 10u);
+  EXPECT_FALSE(text.whole());
+}
+
+TEST(FixedText, QuotesForJson) {
+  char buffer[64];
+  FixedText text(buffer, sizeof(buffer));
+  text.add_json("a\"b\\c\n\xC3\xA9");
+  EXPECT_STREQ(buffer, "\"a\\\"b\\\\c\\u000a\xC3\xA9\"");
+}
+
+}  // namespace
+}  // namespace memscope::capture
