@@ -19,7 +19,7 @@
 
 namespace memscope::capture {
 
-inline constexpr size_t kLargeLanes = 8, kLanes = 104;
+inline constexpr size_t kLargeLanes = 8, kLanes = 96;
 inline constexpr size_t kPathMax = 4096;
 
 // On a page of its own that fork() wipes in the child: how a fork is noticed that nobody told of.

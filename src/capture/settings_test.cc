@@ -8,6 +8,7 @@
 
 #include "capture/agent_state.h"
 #include "capture/fixed_text.h"
+#include "core/where.h"
 
 namespace memscope::capture {
 namespace {

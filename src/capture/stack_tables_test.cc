@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "capture/agent_state.h"
+
 namespace memscope::capture {
 namespace {
 
@@ -44,8 +46,8 @@ TEST(StackTables, TheDeepestStackFitsIntoEmptyTables) {
 }
 
 TEST(StackTables, AllLanesTogetherStayWithinTheAgentsEightMebibytes) {
-  EXPECT_LE(8 * StackTables::bytes_for(StackTables::kLarge) +
-                96 * StackTables::bytes_for(StackTables::kSmall),
+  EXPECT_LE(kLargeLanes * StackTables::bytes_for(StackTables::kLarge) +
+                (kLanes - kLargeLanes) * StackTables::bytes_for(StackTables::kSmall),
             size_t{8} << 20);
 }
 
