@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -88,6 +89,26 @@ const char* check_once() {
   if (problem != nullptr) python_epochs::unwrap_dealloc();
   return problem;
 }
+
+// What a cache by frame_key() would have answered: the text that each key had when it was first
+// seen. For text() alone, under the GIL.
+class SeenKeys {
+ public:
+  // False where `key` had another text before.
+  bool agrees(uint64_t key, uint64_t text_hash) {
+    Entry& entry = entries_[key % std::size(entries_)];
+    if (entry.key == key) return entry.text_hash == text_hash;
+    entry = {key, text_hash};
+    return true;
+  }
+
+ private:
+  struct Entry {
+    uint64_t key, text_hash;
+  };
+  Entry entries_[4096];
+};
+SeenKeys seen_keys;
 
 }  // namespace
 
@@ -176,6 +197,10 @@ size_t text(char* out, size_t size) noexcept {
     if (!resolve(frames[i], scratch, sizeof scratch, &resolved)) continue;
     char line[16];
     const int digits = std::snprintf(line, sizeof line, ":%u:", resolved.line);
+    const std::hash<std::string_view> hash_text;
+    const uint64_t text_hash = folded_product(hash_text(resolved.file) ^ resolved.line,
+                                              hash_text(resolved.function) ^ kHashCode);
+    if (!seen_keys.agrees(frame_key(frames[i]), text_hash)) put("stale key:");
     put(resolved.file);
     put({line, static_cast<size_t>(digits)});
     put(resolved.function);

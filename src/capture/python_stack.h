@@ -57,8 +57,9 @@ bool resolve(const RawFrame& frame, char* scratch, size_t scratch_size, Resolved
 // "3.11.2", or "" where no interpreter was found.
 const char* version();
 
-// Test aid: the calling thread's stack, "file:line:function\n" innermost first, cut and ended by a
-// null character where it does not fit. Returns the length of the whole text.
+// [GIL] Test aid: the calling thread's stack, "file:line:function\n" innermost first, cut and ended
+// by a null character where it does not fit; "stale key:" before a frame whose frame_key() named
+// another one before. Returns the length of the whole text.
 size_t text(char* out, size_t size) noexcept;
 
 }  // namespace python_stack
