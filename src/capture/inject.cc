@@ -1,0 +1,159 @@
+#include "capture/inject.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+namespace memscope::capture::inject {
+
+namespace {
+
+struct PyObject;
+using AuditHook = int (*)(const char* event, PyObject* arguments, void* data);
+
+// The few functions used, all of CPython's stable ABI but the first (docs.python.org/3/c-api),
+// found at run time: one binary for every CPython.
+struct Python {
+  int (*PySys_AddAuditHook)(AuditHook hook, void* data);
+  void (*PyErr_Fetch)(PyObject** type, PyObject** value, PyObject** traceback);
+  void (*PyErr_Restore)(PyObject* type, PyObject* value, PyObject* traceback);
+  int (*PyErr_ExceptionMatches)(PyObject* type);
+  void (*PyErr_Clear)();
+  void (*PyErr_SetInterrupt)();
+  PyObject* (*Py_CompileString)(const char* source, const char* file, int start);
+  PyObject* (*PyEval_EvalCode)(PyObject* code, PyObject* globals, PyObject* locals);
+  PyObject* (*PyEval_GetBuiltins)();
+  PyObject* (*PyDict_New)();
+  int (*PyDict_SetItemString)(PyObject* dict, const char* key, PyObject* value);
+  PyObject* (*PyUnicode_DecodeFSDefault)(const char* text);
+  void (*Py_DecRef)(PyObject* object);
+  PyObject** PyExc_KeyboardInterrupt;
+};
+
+constexpr int kFileInput = 257;  // Py_file_input
+constexpr char kRunEvent[] = "cpython.run_";
+
+// Loads the package by path. Exceptions end here, in one line on stderr; only a Ctrl-C goes on.
+constexpr char kBootstrap[] = R"(
+def begin(directory):
+    import sys
+    try:
+        if 'msmemscope' not in sys.modules:
+            import importlib.util
+            import os.path
+            package = os.path.join(directory, 'msmemscope')
+            spec = importlib.util.spec_from_file_location(
+                'msmemscope', os.path.join(package, '__init__.py'),
+                submodule_search_locations=[package])
+            module = importlib.util.module_from_spec(spec)
+            sys.modules['msmemscope'] = module
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                sys.modules.pop('msmemscope', None)
+                raise
+        import importlib
+        importlib.import_module('msmemscope._inject').begin()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        import os
+        text = ' '.join(str(error).split())
+        line = 'msmemscope: this program is not traced: cannot load the Python package from %s: %s: %s\n' % (
+            directory, type(error).__name__, text)
+        try:
+            os.write(2, line.encode('utf-8', 'backslashreplace'))
+        except OSError:
+            pass
+
+begin(directory)
+)";
+
+Python python;
+std::atomic<bool> done{false};
+char package_directory[4096];
+
+template <typename Function>
+bool find(Function*& function, const char* name) {
+  function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr;
+}
+
+bool find_python() {
+  return find(python.PySys_AddAuditHook, "PySys_AddAuditHook") &&
+         find(python.PyErr_Fetch, "PyErr_Fetch") && find(python.PyErr_Restore, "PyErr_Restore") &&
+         find(python.PyErr_ExceptionMatches, "PyErr_ExceptionMatches") &&
+         find(python.PyErr_Clear, "PyErr_Clear") &&
+         find(python.PyErr_SetInterrupt, "PyErr_SetInterrupt") &&
+         find(python.Py_CompileString, "Py_CompileString") &&
+         find(python.PyEval_EvalCode, "PyEval_EvalCode") &&
+         find(python.PyEval_GetBuiltins, "PyEval_GetBuiltins") &&
+         find(python.PyDict_New, "PyDict_New") &&
+         find(python.PyDict_SetItemString, "PyDict_SetItemString") &&
+         find(python.PyUnicode_DecodeFSDefault, "PyUnicode_DecodeFSDefault") &&
+         find(python.Py_DecRef, "Py_DecRef") &&
+         find(python.PyExc_KeyboardInterrupt, "PyExc_KeyboardInterrupt");
+}
+
+void say(const char* line) {
+  const ssize_t written = write(STDERR_FILENO, line, strlen(line));
+  (void)written;  // nobody to tell
+}
+
+// New references; null on an error that Python has noted.
+PyObject* run_bootstrap() {
+  PyObject* globals = python.PyDict_New();
+  PyObject* directory = python.PyUnicode_DecodeFSDefault(package_directory);
+  PyObject* code = python.Py_CompileString(kBootstrap, "<msmemscope>", kFileInput);
+  PyObject* result = nullptr;
+  if (globals != nullptr && directory != nullptr && code != nullptr &&
+      python.PyDict_SetItemString(globals, "__builtins__", python.PyEval_GetBuiltins()) == 0 &&
+      python.PyDict_SetItemString(globals, "directory", directory) == 0) {
+    result = python.PyEval_EvalCode(code, globals, globals);
+  }
+  python.Py_DecRef(code);  // null is allowed
+  python.Py_DecRef(directory);
+  python.Py_DecRef(globals);
+  return result;
+}
+
+// Called with the GIL, by the thread that is about to run the program.
+void load_package() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  python.PyErr_Fetch(&type, &value, &traceback);
+  PyObject* result = run_bootstrap();
+  if (result != nullptr) {
+    python.Py_DecRef(result);
+  } else if (python.PyErr_ExceptionMatches(*python.PyExc_KeyboardInterrupt) != 0) {
+    python.PyErr_Clear();
+    python.PyErr_SetInterrupt();
+  } else {
+    python.PyErr_Clear();
+    say("msmemscope: this program is not traced: Python could not run the loader\n");
+  }
+  python.PyErr_Restore(type, value, traceback);
+}
+
+// 0 lets the audited operation go on.
+int on_audit(const char* event, PyObject*, void*) {
+  if (done.load(std::memory_order_relaxed)) return 0;
+  if (strncmp(event, kRunEvent, sizeof kRunEvent - 1) != 0) return 0;
+  if (!done.exchange(true)) load_package();
+  return 0;
+}
+
+}  // namespace
+
+bool on_load() noexcept {
+  const char* directory = getenv("MSMEMSCOPE_PYTHONPATH");
+  if (directory == nullptr || strlen(directory) >= sizeof package_directory) return false;
+  if (!find_python()) return false;
+  strcpy(package_directory, directory);  // checked above
+  // Refused only by an earlier audit hook, which is then in its right.
+  return python.PySys_AddAuditHook(on_audit, nullptr) == 0;
+}
+
+}  // namespace memscope::capture::inject
