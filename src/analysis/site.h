@@ -1,0 +1,71 @@
+// The line of a stack that is to blame, and frames as the diagnosis shows them.
+//
+//   site   the innermost user frame's statement; in a stack without one the innermost frame that
+//          is neither the standard library's, a framework's nor the tool's; failing that the
+//          innermost Python frame (both user:false); none in a stack without Python
+//
+// Two frames in one statement have one site. One Sites object serves one input and remembers what
+// it has looked up.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/diagnosis.h"
+#include "analysis/places.h"
+#include "analysis/statement.h"
+#include "core/stacks.h"
+#include "replay/side_records.h"
+#include "tsl/robin_map.h"
+
+namespace memscope {
+
+class Sites {
+ public:
+  using Sources = std::map<std::string, SourceText, std::less<>>;
+  // All three must outlive the object.
+  Sites(const StackTable& stacks, const StringTable& strings, const Sources& sources)
+      : stacks_(stacks), strings_(strings), sources_(sources) {}
+
+  // The site of a stack: a small number, the same for stacks with the same site; 0 for none.
+  uint32_t site_of(StackId stack);
+  const SiteFrame& frame(uint32_t site) const { return sites_[site].frame; }
+  // The same text for the same site in every process.
+  const std::string& key(uint32_t site) const { return sites_[site].key; }
+
+  // A frame of the tables, or of a record, with its statement.
+  SiteFrame describe(FrameId frame);
+  SiteFrame describe(std::string_view file, uint32_t line, uint32_t end_line,
+                     std::string_view function);
+  std::vector<SiteFrame> describe_stack(StackId stack, size_t most);
+  // The user's functions on a stack, innermost first: "file:function".
+  std::vector<std::string> user_functions(StackId stack);
+
+ private:
+  struct Site {
+    SiteFrame frame;
+    std::string key;
+  };
+  const Statements* statements_of(std::string_view file, const SourceText** source);
+  Place place_of_file(StringId file);
+
+  const StackTable& stacks_;
+  const StringTable& strings_;
+  const Sources& sources_;
+  std::vector<Site> sites_{1};
+  std::map<std::string, uint32_t, std::less<>> index_;  // key -> site
+  tsl::robin_map<uint32_t, uint32_t> by_stack_, by_frame_;
+  tsl::robin_map<uint32_t, Place> places_;  // by StringId
+  std::map<std::string, std::unique_ptr<Statements>, std::less<>> statements_;
+};
+
+// "file:line" and "file:function" of a frame, "?" for what is unknown.
+std::string place_text(const SiteFrame& frame);
+std::string function_text(const SiteFrame& frame);
+
+}  // namespace memscope
