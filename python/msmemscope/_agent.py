@@ -21,6 +21,7 @@ TABLE_VERSION = 1
 
 # Numbers of src/trace/record_table.h.
 RECORD_CONFIG = 27
+RECORD_SOURCE = 28
 RECORD_HOLDER = 48
 STEP_API = 1
 STEP_OPTIMIZER = 4

@@ -10,7 +10,8 @@ Settings travel to other processes as JSON in MSMEMSCOPE_CONFIG:
     {"mode": "api" | "command" | "exec", "pid": PID OF THE WRITER, SETTING: "TEXT", ...}
 
 `api` is left by start() for children that import msmemscope; `command` is written by the launcher,
-which reports itself; with `exec` there is no launcher left and the process reports.
+which reports itself; with `exec` the launcher became the program, which reports as in `api` mode.
+The launcher also knows `suppressions` (a file) and `collect_mode` (`deferred`: wait for start()).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ._say import raw_line, say_once
 
@@ -46,18 +47,12 @@ def _items(value: str) -> list[str]:
     return [item.strip() for item in _SEPARATOR.split(value) if item.strip()]
 
 
-@dataclass(frozen=True)
-class _ListOf:
-    """A comma list of items that match a pattern; the empty list where `empty` allows it."""
-
-    pattern: re.Pattern[str]
-    empty: bool = False
-
-    def check(self, value: str) -> str | None:
-        items = _items(value)
-        if not items:
-            return value if self.empty and not value.strip() else None
-        return ",".join(items) if all(self.pattern.fullmatch(item) for item in items) else None
+def _list_of(pattern: str, value: str, empty: bool = False) -> str | None:
+    """A comma list whose items all match the pattern; an empty one only where `empty` allows it."""
+    items = _items(value)
+    if not items:
+        return "" if empty and not value.strip() else None
+    return ",".join(items) if all(re.fullmatch(pattern, item) for item in items) else None
 
 
 def _cleared(value: str | None, what: str) -> str | None:
@@ -77,19 +72,19 @@ def _depth_ok(value: str) -> bool:
 
 
 def _check_call_stack(value: str) -> str | None:
-    listed = _ListOf(re.compile(r"(c|python)(:\d{1,9})?"), empty=True).check(value)
+    listed = _list_of(r"(c|python)(:\d{1,9})?", value, empty=True)
     return listed if listed is not None and _depth_ok(listed) else None
 
 
 def _check_analysis(value: str) -> str | None:
-    pattern = re.compile(r"leaks|decompose|inefficient|oom(:([1-9]\d{0,2}|1000))?|none")
-    return _cleared(_ListOf(pattern, empty=True).check(value), "analysis")
+    pattern = r"leaks|decompose|inefficient|oom(:([1-9]\d{0,2}|1000))?|none"
+    return _cleared(_list_of(pattern, value, empty=True), "analysis")
 
 
 def _check_device(value: str) -> str | None:
-    return _ListOf(
-        re.compile(r"auto|cpu|host|npu(:([12]?\d|3[01]))?|cuda(:(\d|[1-9]\d|1[01]\d|12[0-6]))?")
-    ).check(value)
+    npu = r"npu(:([12]?\d|3[01]))?"
+    cuda = r"cuda(:(\d|[1-9]\d|1[01]\d|12[0-6]))?"
+    return _list_of(f"auto|cpu|host|{npu}|{cuda}", value)
 
 
 def _check_level(value: str) -> str | None:
@@ -97,13 +92,11 @@ def _check_level(value: str) -> str | None:
     for item in _items(value):
         if item in words:
             deprecated(item, words[item])
-    translated = ",".join(words.get(item, item) for item in _items(value))
-    return _ListOf(re.compile("op|kernel")).check(translated)
+    return _list_of("op|kernel", ",".join(words.get(item, item) for item in _items(value)))
 
 
 def _check_events(value: str) -> str | None:
-    pattern = re.compile("alloc|free|launch|access|traceback|none")
-    return _cleared(_ListOf(pattern).check(value), "event")
+    return _cleared(_list_of("alloc|free|launch|access|traceback|none", value), "event")
 
 
 def _check_watch(value: str) -> str | None:
@@ -118,7 +111,12 @@ def _check_watch(value: str) -> str | None:
 
 
 def _check_path(value: str) -> str | None:
-    return value if value.strip() and len(value) <= 4096 and "\0" not in value else None
+    good = value.strip() and len(value) <= 4096 and "\0" not in value
+    return os.path.abspath(value) if good else None  # the program may change its directory
+
+
+def _check_report_to(value: str) -> str | None:
+    return value if value in ("stderr", "stdout", "none") else _check_path(value)
 
 
 def _check_format(value: str) -> str | None:
@@ -133,7 +131,7 @@ _CHECKS = {
     "format": (_check_format, "csv, db"),
     "level": (_check_level, "op, kernel"),
     "output_path": (_check_path, "a directory's path of at most 4096 bytes"),
-    "report_to": (_check_path, "stderr, stdout, none, or a file's path"),
+    "report_to": (_check_report_to, "stderr, stdout, none, or a file's path"),
     "watch": (_check_watch, "START[:OUTID],END[,full-content]"),
 }
 
@@ -142,12 +140,13 @@ def deprecated(old: str, new: str) -> None:
     raw_line(f"[msmemscope] Deprecation: '{old}' is deprecated, use '{new}' instead.")
 
 
-@dataclass
 class Settings:
     """The settings in force; every value is text, as it was given."""
 
-    values: dict[str, str] = field(default_factory=lambda: dict(DEFAULTS))
-    _once: dict[str, str] = field(default_factory=dict)  # the set-once keys given so far
+    def __init__(self) -> None:
+        self.values: dict[str, str] = dict(DEFAULTS)
+        self.given: set[str] = set()  # what the last config() named
+        self._once: dict[str, str] = {}  # the set-once keys given so far
 
     def __getitem__(self, key: str) -> str:
         return self.values[key]
@@ -182,11 +181,12 @@ class Settings:
             raw_line('Warn: Config:"format","output_path","watch" can only be set once.')
         self._once.update({k: fresh[k] for k in given if k in SET_ONCE})
         self.values = fresh
+        self.given = set(given)
         self._say_what_is_not_recorded(given)
 
     def adopt(self, inherited: dict[str, str]) -> None:
-        """Takes settings from the environment. The launcher has checked them; what is wrong or
-        unknown here (another version's) is left out with one line."""
+        """Takes settings from the environment. Their writer has checked them and said what is not
+        recorded yet; what is wrong here (another version's) is left out with one line."""
         for key, value in inherited.items():
             key = ALIASES.get(key, key)
             if key not in _CHECKS or value == "" or value == DEFAULTS.get(key):
@@ -198,7 +198,7 @@ class Settings:
                 continue
             if key in SET_ONCE:
                 self._once[key] = self.values[key]
-        self._say_what_is_not_recorded(inherited)
+            self.given.add(key)
 
     def _say_what_is_not_recorded(self, given: dict[str, str]) -> None:
         later = [
@@ -234,8 +234,7 @@ def _checked(name: str, key: str, value: str) -> str:
     return result
 
 
-@dataclass(frozen=True)
-class Inherited:
+class Inherited(NamedTuple):
     """What MSMEMSCOPE_CONFIG says."""
 
     mode: str

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ._agent import RECORD_HOLDER, Agent
+from ._agent import RECORD_HOLDER, RECORD_SOURCE, Agent
 from ._referrers import Found, LiveLocals, Step, Walk
 from ._statements import Statement, storing
 from ._tensors import tensors_in
@@ -31,6 +31,7 @@ SECONDS = 1.0
 SAMPLES = 5
 MAX_GROUPS = 16
 MAX_RECORDS = 20_000
+MAX_SOURCE = 1 << 20
 _FORWARD_DEPTH = 5
 _NOT_INTO = (type, ModuleType, FunctionType)  # they lead everywhere
 
@@ -39,15 +40,15 @@ _NOT_INTO = (type, ModuleType, FunctionType)  # they lead everywhere
 class Group:
     """A group of suspect blocks, as `analyze --suspects` names it."""
 
-    addresses: list[int]
+    births: dict[int, int]  # address -> when it was made, ns since the epoch
     frames: list[tuple[str, str]] = field(default_factory=list)  # (file, function) of its stack
 
 
 def find_holders(groups: Sequence[dict[str, Any]], agent: Agent) -> int:
     """Writes the holder records of the groups; the number written."""
     deadline = time.monotonic() + SECONDS
-    parsed = [group for group in map(_group, groups[:MAX_GROUPS]) if group.addresses]
-    tensors, places = tensors_in(a for group in parsed for a in group.addresses)
+    parsed = [group for group in map(_group, groups[:MAX_GROUPS]) if group.births]
+    tensors, places = tensors_in(address for group in parsed for address in group.births)
     if not tensors:
         return 0
     at: dict[int, list[int]] = {}  # address -> positions in `tensors`
@@ -70,7 +71,7 @@ def _find_group(
     deadline: float,
     agent: Agent,
 ) -> int:
-    present = [address for address in group.addresses if address in at]
+    present = [address for address in group.births if address in at]
     if not present:
         return 0
     samples = [[tensors[p] for p in at[address]] for address in _spread(present, SAMPLES)]
@@ -80,40 +81,44 @@ def _find_group(
     top, steps = _container(found)
     held = _reachable(top, {id(tensors[p]): a for a in present for p in at[a]})
     statement = _kept_at(found, steps, group)
-    path = json.dumps([_step_json(step) for step in found.steps])
-    text = _readable(found)
-    count = 0
+    strings = (
+        found.root,
+        json.dumps([_step_json(step) for step in found.steps]),
+        statement.file if statement else "",
+        statement.function if statement else "",
+        _readable(found),
+        "",
+    )
+    lines = (statement.line, statement.end_line) if statement else (0, 0)
+    if statement and all(file != statement.file for file, _ in group.frames):
+        _keep_source(statement.file, agent)
     for address in held[:MAX_RECORDS]:
-        agent.record(
-            RECORD_HOLDER,
-            (
-                address,
-                0,
-                statement.line if statement else 0,
-                statement.end_line if statement else 0,
-            ),
-            (
-                found.root,
-                path,
-                statement.file if statement else "",
-                statement.function if statement else "",
-                text,
-                "",
-            ),
-        )
-        count += 1
-    return count
+        agent.record(RECORD_HOLDER, (address, group.births[address], *lines), strings)
+    return len(held[:MAX_RECORDS])
+
+
+def _keep_source(path: str, agent: Agent) -> None:
+    """Puts a source file into the trace whose frames the agent has not seen."""
+    if os.environ.get("MSMEMSCOPE_SOURCE") == "0":
+        return
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_SOURCE + 1)
+    except OSError:
+        return
+    if len(text) <= MAX_SOURCE:
+        agent.record(RECORD_SOURCE, (0,), (path, text))
 
 
 def _group(group: dict[str, Any]) -> Group:
-    addresses = [
-        block["addr"]
+    births = {
+        block["addr"]: block["birth"] if isinstance(block.get("birth"), int) else 0
         for block in group.get("blocks") or []
         if isinstance(block, dict) and isinstance(block.get("addr"), int)
-    ]
+    }
     frames = [group.get("site"), *(group.get("stack") or [])]
     return Group(
-        addresses,
+        births,
         [
             (os.path.realpath(frame["file"]), str(frame.get("function") or ""))
             for frame in frames

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from . import _config, _locate
@@ -59,11 +60,11 @@ def suspects(process_directory: str) -> list[dict[str, Any]]:
 class Report:
     """`msmemscope analyze RUN`, started now and waited for at exit."""
 
-    def __init__(self, run_directory: str, report_to: str) -> None:
+    def __init__(self, run_directory: str, report_to: str, options: Sequence[str] = ()) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         if report_to == "none":
             return
-        command = _command("analyze", run_directory)
+        command = _command("analyze", *options, run_directory)
         if command is None:
             return
         try:
@@ -73,7 +74,6 @@ class Report:
                     env=clean_environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=target,
-                    stderr=subprocess.DEVNULL if report_to == "none" else None,
                 )
         except OSError as error:
             say_once(f"no report: {error}; `msmemscope analyze {run_directory}` makes it")

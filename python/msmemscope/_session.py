@@ -37,6 +37,7 @@ class Session:
         self._mode = "api"
         self._traced_parent = False
         self._patterns: list[str] = []
+        self._suppressions = ""
         self._settings_recorded = False
         self._glue = TorchGlue(self.agent, self._is_recording, self._on_optimizer_step)
         self._api_steps = 0
@@ -75,7 +76,11 @@ class Session:
         self._mode = inherited.mode
         self._traced_parent = inherited.mode == "api" and inherited.pid != os.getpid()
         self.settings.adopt(inherited.settings)
-        self.start()
+        self._suppressions = inherited.settings.get("suppressions", "")
+        if inherited.settings.get("collect_mode") == "deferred":
+            self._try(self.agent.stop)  # a preloaded agent has begun by itself
+        else:
+            self.start()
 
     # -- the public functions ----------------------------------------------------------------------
 
@@ -169,7 +174,7 @@ class Session:
             return
         self._settings_recorded = True
         settings = [(key, value) for key, value in self.settings.values.items() if value]
-        settings.extend(("expect_growth", pattern) for pattern in self._patterns)
+        settings += [(f"expect_growth.{n}", p) for n, p in enumerate(self._patterns, start=1)]
         try:
             for setting in settings:
                 self.agent.record(RECORD_CONFIG, (), setting)
@@ -206,7 +211,12 @@ class Session:
     def _reports_here(self) -> bool:
         """One report a run: the launcher's, else that of rank 0 or of the process without a rank,
         unless a traced parent makes it."""
-        return self._mode != "command" and not self._traced_parent and _run.rank() in (None, 0)
+        return (
+            self._mode != "command"
+            and not self._traced_parent
+            and _run.rank() in (None, 0)
+            and self.settings["analysis"] != "none"
+        )
 
     def _find_causes(self) -> bool:
         """Names the holders of what is under suspicion. True where a report is due."""
@@ -228,10 +238,13 @@ class Session:
     def _start_report(self) -> None:
         from ._report import Report
 
-        report_to = self.settings["report_to"]
-        if report_to not in ("stderr", "stdout", "none"):
-            report_to = os.path.abspath(report_to)
-        self._reports.append(Report(os.path.dirname(self._directory), report_to))
+        options: list[str] = []
+        if "analysis" in self.settings.given:  # asks for the reference's own lines, too
+            options += ["--analysis", self.settings["analysis"]]
+        if self._suppressions:
+            options += ["--suppressions", self._suppressions]
+        run = os.path.dirname(self._directory)
+        self._reports.append(Report(run, self.settings["report_to"], options))
 
     def _find_holders(self, directory: str) -> None:
         if "torch" not in sys.modules:
