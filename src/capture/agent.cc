@@ -106,7 +106,8 @@ void become_forked_child() noexcept {
     lane.lane_seq = 0;
     lane.drops_used = 0;
     lane.depth = 0;
-    lane.announced = false;
+    lane.announced = lane.numbered = false;
+    if (lane.stacks.walked != nullptr) lane.stacks.forget();
     lane.busy.store(0, std::memory_order_relaxed);
     lane.dropped.store(0, std::memory_order_relaxed);
     for (auto& events : lane.events) events.store(0, std::memory_order_relaxed);

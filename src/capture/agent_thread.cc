@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,7 +87,7 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
 }
 
 void* run(void*) {
-  pthread_setname_np(pthread_self(), "msmemscope");
+  prctl(PR_SET_NAME, "msmemscope");
   pthread_mutex_lock(&state.trace_lock);
   if (trace_file::is_open()) trace_file::populate_slab();
   pthread_mutex_unlock(&state.trace_lock);

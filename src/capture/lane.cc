@@ -16,10 +16,7 @@ namespace {
 thread_local Lane* t_lane = nullptr;
 
 void give_tables(Lane& lane) {
-  if (lane.stacks.walked != nullptr) {
-    lane.stacks.forget();
-    return;
-  }
+  if (lane.stacks.walked != nullptr) return;  // the last owner's: its numbering goes on
   const size_t i = lane.index - 1;
   const size_t large = StackTables::bytes_for(StackTables::kLarge);
   const size_t small = StackTables::bytes_for(StackTables::kSmall);
@@ -44,6 +41,7 @@ Lane* take_lane() noexcept {
     lane.index = i + 1;
     lane.depth = 0;
     lane.announced = false;
+    lane.end = nullptr;  // the next reserve() must announce the new owner first
     give_tables(lane);
     return &lane;
   }
@@ -75,8 +73,10 @@ bool announce(Lane& lane) noexcept {
   char name[16] = {};
   prctl(PR_GET_NAME, name);
   const LaneRecord record{.tid = static_cast<uint64_t>(lane.tid.load(std::memory_order_relaxed)),
-                          .thread_name = name};
+                          .thread_name = name,
+                          .keeps_ids = lane.numbered ? 1u : 0u};
   lane.announced = write_cold(lane, record);
+  lane.numbered |= lane.announced;
   return lane.announced;
 }
 
@@ -84,6 +84,12 @@ uint64_t* reserve_slow(Lane& lane, size_t words) noexcept {
   if (words + 1 > kSlotRecordBytes / sizeof(uint64_t)) return nullptr;
   if (!state.slab.mapped()) {
     if (!trace_file::make_for_first_event(lane)) return nullptr;
+  }
+  if (lane.cursor != nullptr && !lane.announced) {  // the last owner's slot goes on
+    lane.end = lane.slot.records + kSlotRecordBytes / sizeof(uint64_t);
+    if (announce(lane) && lane.cursor != nullptr && lane.cursor + words < lane.end) {
+      return lane.cursor;
+    }
   }
   if (lane.cursor != nullptr) {
     lane.cursor = nullptr;

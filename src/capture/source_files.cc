@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +74,8 @@ bool take_next(uint64_t process_start_ns, size_t* budget, void (*write)(const So
     const int fd = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
+    // By the system call: glibc 2.33 renamed the function.
+    if (syscall(SYS_fstat, fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
       close(fd);
       continue;
     }

@@ -115,7 +115,7 @@ uint32_t define_stack(Lane& lane, size_t count, uint64_t hash) noexcept {
       if (!definer.full) return node;
     }
     lane.stacks.forget();
-    lane.announced = false;  // the next record is a Lane record: the numbering starts again
+    lane.announced = lane.numbered = false;
     if (!announce(lane)) return 0;
   }
   return 0;

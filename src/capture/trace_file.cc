@@ -307,7 +307,7 @@ void close() {
   for (Lane& lane : state.lanes) {
     lane.cursor = nullptr;
     lane.lane_seq = 0;
-    lane.announced = false;
+    lane.announced = lane.numbered = false;
     if (lane.stacks.walked != nullptr) lane.stacks.forget();
   }
   source_files::reset_after_fork();

@@ -30,9 +30,11 @@ bool LaneTables::define(std::span<const uint64_t> words, ProcessTables& process)
     case Kind::kLane: {
       const auto lane = decode_record<LaneRecord>(words);
       if (!lane) return false;
-      strings_.clear();
-      frames_.clear();
-      stacks_.clear();
+      if (lane->keeps_ids == 0) {
+        strings_.clear();
+        frames_.clear();
+        stacks_.clear();
+      }
       thread_ = process.thread(lane->tid, lane->thread_name);
       return true;
     }

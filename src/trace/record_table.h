@@ -53,8 +53,9 @@ namespace memscope {
 
 #define MEMSCOPE_COLD_RECORDS(X, F)                                                               \
   /* -- definitions, in the lane's own numbering; `lane` starts a new numbering -- */             \
-  X(Lane, 16, "the lane changes hands or forgets its tables: ids start again from 1",             \
-    F(u64, tid, "kernel thread id") F(str, thread_name, "comm"))                                  \
+  X(Lane, 16, "the lane changes hands, or forgets its tables: ids start again from 1",            \
+    F(u64, tid, "kernel thread id") F(str, thread_name, "comm")                                   \
+    F(u64, keeps_ids, "1 = only the owner is another, the numbering goes on"))                \
   X(String, 17, "defines a string",                                                               \
     F(u64, id, "1, 2, ...") F(str, text, "bytes, UTF-8"))                                         \
   X(Frame, 18, "defines a frame",                                                                 \
