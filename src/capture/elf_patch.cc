@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -120,10 +121,24 @@ bool patch_objects(Pass pass) {
   return !pass.stale;
 }
 
-void remember_file(PatchSet::Hook& hook, const char* path) {
-  if (strcmp(hook.file.load(), path) == 0) return;
-  // Never freed: state() may have handed the old one out. It happens once for each defining file.
-  if (const char* copy = strdup(path)) hook.file = copy;
+// Paths that state() may have handed out: each is kept once, for good.
+struct KnownFile {
+  KnownFile* next;
+  char path[1];  // as long as it is
+};
+KnownFile* known_files = nullptr;
+
+const char* keep_path(const char* path) {
+  for (KnownFile* file = known_files; file != nullptr; file = file->next) {
+    if (strcmp(file->path, path) == 0) return file->path;
+  }
+  const size_t bytes = strlen(path) + 1;
+  auto* file = static_cast<KnownFile*>(malloc(offsetof(KnownFile, path) + bytes));
+  if (file == nullptr) return "";
+  memcpy(file->path, path, bytes);
+  file->next = known_files;
+  known_files = file;
+  return file->path;
 }
 
 // Asks the loader for the originals of the hooks whose defining object was just seen. Not inside
@@ -139,7 +154,7 @@ void resolve_originals() {
     dlclose(handle);
     if (original == nullptr || original == hook.spec->replacement) continue;
     __atomic_store_n(hook.spec->original, original, __ATOMIC_RELEASE);
-    remember_file(hook, path);
+    hook.file = keep_path(path);
     hook.definer = hook.candidate;
     hook.fresh = true;
     hook.found = true;

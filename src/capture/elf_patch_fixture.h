@@ -23,7 +23,7 @@ inline std::atomic<int> calls{0};
 inline void* original = nullptr;
 inline int replacement(int x) {
   ++calls;
-  return reinterpret_cast<IntFunction>(original)(x);
+  return reinterpret_cast<IntFunction>(__atomic_load_n(&original, __ATOMIC_RELAXED))(x);
 }
 inline const SymbolHook kHooks[] = {
     {"memscope_test_hooked", reinterpret_cast<void*>(&replacement), &original, "libdefiner"}};
@@ -62,7 +62,9 @@ class ElfPatchTest : public testing::Test {
   // Compiles `source` into lib<name>.so.
   void build(const std::string& name, const std::string& source, const std::string& flags = "") {
     std::ofstream(path(name + ".c")) << source;
-    const std::string command = "cc -shared -fPIC -O1 -o " + path("lib" + name + ".so") + " " +
+    const char* compiler = getenv("CC");
+    const std::string command = std::string(compiler == nullptr ? "cc" : compiler) +
+                                " -shared -fPIC -O1 -o " + path("lib" + name + ".so") + " " +
                                 path(name + ".c") + " -L" + directory_ + " " + flags;
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }

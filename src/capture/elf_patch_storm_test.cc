@@ -25,7 +25,9 @@ struct Importer {
       : import(
             reinterpret_cast<IntFunction (*)(const char*, const char*)>(dlsym(importer, "import"))),
         handle(static_cast<void**>(dlsym(importer, "handle"))) {}
-  ~Importer() { dlclose(*handle); }
+  ~Importer() {
+    if (*handle != nullptr) dlclose(*handle);
+  }
   IntFunction (*import)(const char* path, const char* name);
   void** handle;
 };
@@ -46,6 +48,9 @@ TEST_F(ElfPatchTest, AnImportIsNoticedByItsDlsym) {
 // dlopen is not wrapped, so that the RUNPATH of the object that calls it is searched: here the only
 // way to the plug-in is the importer's own.
 TEST_F(ElfPatchTest, TheCallersRunpathIsStillSearched) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer wraps dlopen, which breaks this by itself";
+#endif
   std::filesystem::create_directory(path("plugins"));
   build("caller", "int call(int x) { return x + 1; }\n");
   std::filesystem::rename(path("libcaller.so"), path("plugins/libcaller.so"));
