@@ -48,19 +48,21 @@ const char* find_python(PythonApi* api) {
   void* handle;
   if (!find_interpreter(&handle)) return "no CPython interpreter is loaded in this process";
 #define MEMSCOPE_FIND(name) find(handle, #name, &api->name)
-  const bool complete = MEMSCOPE_FIND(Py_GetVersion) && MEMSCOPE_FIND(Py_IsInitialized) &&
-                        MEMSCOPE_FIND(PyGILState_GetThisThreadState) &&
-                        MEMSCOPE_FIND(PyGILState_Check) && MEMSCOPE_FIND(PyEval_GetFrame) &&
-                        MEMSCOPE_FIND(PyFrame_GetBack) && MEMSCOPE_FIND(PyFrame_GetCode) &&
-                        MEMSCOPE_FIND(PyFrame_GetLineNumber) && MEMSCOPE_FIND(Py_IncRef) &&
-                        MEMSCOPE_FIND(Py_DecRef) && MEMSCOPE_FIND(PyObject_GetAttrString) &&
-                        MEMSCOPE_FIND(PyLong_AsLongLong) && MEMSCOPE_FIND(PyLong_FromLong) &&
-                        MEMSCOPE_FIND(PyUnicode_AsUTF8AndSize) && MEMSCOPE_FIND(PyDict_New) &&
-                        MEMSCOPE_FIND(PyDict_SetItemString) && MEMSCOPE_FIND(PyEval_GetBuiltins) &&
-                        MEMSCOPE_FIND(Py_CompileString) && MEMSCOPE_FIND(PyEval_EvalCode) &&
-                        MEMSCOPE_FIND(PyCFunction_NewEx) && MEMSCOPE_FIND(PyErr_Fetch) &&
-                        MEMSCOPE_FIND(PyErr_Restore) && MEMSCOPE_FIND(PyErr_Clear) &&
-                        MEMSCOPE_FIND(PyCode_Type);
+  const bool complete =
+      MEMSCOPE_FIND(Py_GetVersion) && MEMSCOPE_FIND(Py_IsInitialized) &&
+      MEMSCOPE_FIND(PyGILState_GetThisThreadState) && MEMSCOPE_FIND(PyGILState_Check) &&
+      MEMSCOPE_FIND(PyEval_GetFrame) && MEMSCOPE_FIND(PyFrame_GetBack) &&
+      MEMSCOPE_FIND(PyFrame_GetCode) && MEMSCOPE_FIND(PyFrame_GetLineNumber) &&
+      MEMSCOPE_FIND(Py_IncRef) && MEMSCOPE_FIND(Py_DecRef) &&
+      MEMSCOPE_FIND(PyObject_GetAttrString) && MEMSCOPE_FIND(PyLong_AsLongLong) &&
+      MEMSCOPE_FIND(PyLong_FromLong) && MEMSCOPE_FIND(PyUnicode_AsUTF8AndSize) &&
+      MEMSCOPE_FIND(PyBytes_AsStringAndSize) && MEMSCOPE_FIND(PyDict_New) &&
+      MEMSCOPE_FIND(PyDict_SetItemString) && MEMSCOPE_FIND(PyEval_GetBuiltins) &&
+      MEMSCOPE_FIND(Py_CompileStringObject) && MEMSCOPE_FIND(PyUnicode_FromString) &&
+      MEMSCOPE_FIND(PyEval_EvalCode) && MEMSCOPE_FIND(PyCFunction_NewEx) &&
+      MEMSCOPE_FIND(PyErr_Fetch) && MEMSCOPE_FIND(PyErr_ExceptionMatches) &&
+      MEMSCOPE_FIND(PyErr_SetInterrupt) && MEMSCOPE_FIND(PyExc_KeyboardInterrupt) &&
+      MEMSCOPE_FIND(PyErr_Restore) && MEMSCOPE_FIND(PyErr_Clear) && MEMSCOPE_FIND(PyCode_Type);
   MEMSCOPE_FIND(_PyRuntime);
   MEMSCOPE_FIND(PyType_GetSlot);
 #undef MEMSCOPE_FIND

@@ -37,17 +37,23 @@ struct PythonApi {
   long long (*PyLong_AsLongLong)(PyObject*);
   PyObject* (*PyLong_FromLong)(long);
   const char* (*PyUnicode_AsUTF8AndSize)(PyObject*, intptr_t* size);
+  PyObject* (*PyUnicode_FromString)(const char*);
+  int (*PyBytes_AsStringAndSize)(PyObject*, char** bytes, intptr_t* size);
   PyObject* (*PyDict_New)();
   int (*PyDict_SetItemString)(PyObject* dict, const char* key, PyObject* value);
   PyObject* (*PyEval_GetBuiltins)();  // borrowed
-  PyObject* (*Py_CompileString)(const char* text, const char* file, int start);
+  PyObject* (*Py_CompileStringObject)(const char* text, PyObject* file, int start, void* flags,
+                                      int optimize);
   PyObject* (*PyEval_EvalCode)(PyObject* code, PyObject* globals, PyObject* locals);
   PyObject* (*PyCFunction_NewEx)(PyMethod* method, PyObject* self, PyObject* module);
   void (*PyErr_Fetch)(PyObject** type, PyObject** value, PyObject** traceback);
   void (*PyErr_Restore)(PyObject* type, PyObject* value, PyObject* traceback);
   void (*PyErr_Clear)();
+  int (*PyErr_ExceptionMatches)(PyObject* type);
+  void (*PyErr_SetInterrupt)();
 
   void* PyCode_Type;
+  PyObject** PyExc_KeyboardInterrupt;
   // Optional, null where the version has none.
   void* _PyRuntime;                               // read from 3.13 on
   void* (*PyType_GetSlot)(void* type, int slot);  // of static types from 3.10 on

@@ -47,9 +47,9 @@ struct PythonLayout {
   uint16_t code_file;
   uint16_t code_function;  // co_qualname where there is one (3.11+), else co_name
   uint16_t code_line_table;
-  uint16_t code_bytecode;  // co_code_adaptive (3.11+)
-  uint16_t
-      code_first_traceable;  // _co_firsttraceable (3.11+): instructions before the first RESUME
+  uint16_t code_bytecode;         // co_code_adaptive (3.11+)
+  uint16_t code_first_traceable;  // _co_firsttraceable (3.11+): index of the first RESUME
+  uint8_t resume_opcode;
 
   // str: where the characters begin.
   uint16_t text_ascii;    // sizeof(PyASCIIObject)
@@ -77,6 +77,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
         .code_line_table = 120,
         .code_bytecode = 0,
         .code_first_traceable = 0,
+        .resume_opcode = 0,
         .text_ascii = 48,
         .text_compact = 72,
     },
@@ -99,6 +100,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
         .code_line_table = 120,
         .code_bytecode = 0,
         .code_first_traceable = 0,
+        .resume_opcode = 0,
         .text_ascii = 48,
         .text_compact = 72,
     },
@@ -121,6 +123,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
         .code_line_table = 136,
         .code_bytecode = 184,
         .code_first_traceable = 168,
+        .resume_opcode = 151,
         .text_ascii = 48,
         .text_compact = 72,
     },
@@ -143,6 +146,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
         .code_line_table = 136,
         .code_bytecode = 192,
         .code_first_traceable = 176,
+        .resume_opcode = 151,
         .text_ascii = 40,  // wstr is gone (PEP 623)
         .text_compact = 56,
     },
@@ -165,6 +169,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
         .code_line_table = 136,
         .code_bytecode = 200,
         .code_first_traceable = 184,
+        .resume_opcode = 149,
         .text_ascii = 40,
         .text_compact = 56,
     },
@@ -187,6 +192,7 @@ inline constexpr PythonLayout kPythonLayouts[] = {
         .code_line_table = 136,
         .code_bytecode = 208,
         .code_first_traceable = 192,
+        .resume_opcode = 128,
         .text_ascii = 40,
         .text_compact = 56,
     },

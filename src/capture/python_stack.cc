@@ -75,19 +75,23 @@ const char* find_layout() {
   return nullptr;
 }
 
-const char* check_once() {
-  if (const char* problem = find_layout()) return problem;
+CheckResult check_once() {
+  constexpr bool kFinal = true, kTransient = false;
+  if (const char* problem = find_layout()) {
+    // A process that has no interpreter yet may still load one.
+    return {problem, interpreter.api.Py_GetVersion != nullptr};
+  }
   const PythonApi& api = interpreter.api;
-  if (api.Py_IsInitialized() == 0) return "the interpreter is not initialised";
+  if (api.Py_IsInitialized() == 0) return {"the interpreter is not initialised", kTransient};
   if (api.PyGILState_Check() == 0 || api.PyGILState_GetThisThreadState() == nullptr) {
-    return "the stack check was called without the GIL";
+    return {"the stack check was called without the GIL", kTransient};
   }
   if (const char* problem = python_epochs::wrap_dealloc(api, interpreter.layout->minor)) {
-    return problem;
+    return {problem, kFinal};
   }
-  const char* problem = check_python_walk(api, *interpreter.layout);
-  if (problem != nullptr) python_epochs::unwrap_dealloc();
-  return problem;
+  const CheckResult result = check_python_walk(api, *interpreter.layout);
+  if (result.problem != nullptr) python_epochs::unwrap_dealloc();
+  return result;
 }
 
 // What a cache by frame_key() would have answered: the text that each key had when it was first
@@ -123,16 +127,14 @@ const char* check() {
     case State::kUnchecked:
       break;
   }
-  if (const char* problem = check_once()) {
-    // A process that has no interpreter yet may still load one.
-    if (interpreter.api.Py_GetVersion == nullptr) return problem;
-    refusal = problem;
-    State unchecked = State::kUnchecked;
-    state.compare_exchange_strong(unchecked, State::kRefused, std::memory_order_acq_rel);
-    return problem;
-  }
+  const CheckResult result = check_once();
+  if (result.problem != nullptr && !result.final) return result.problem;
+  refusal = result.problem;
+  // finalizing() may have come in between: it stands.
   State unchecked = State::kUnchecked;
-  state.compare_exchange_strong(unchecked, State::kOn, std::memory_order_acq_rel);
+  state.compare_exchange_strong(unchecked, result.problem == nullptr ? State::kOn : State::kRefused,
+                                std::memory_order_acq_rel);
+  if (result.problem != nullptr) return result.problem;
   return on() ? nullptr : "the interpreter is finalizing";
 }
 
