@@ -99,7 +99,12 @@ bool PatchSet::add(const SymbolHook& spec) {
   if (index == kMaxHooks) return false;
   hooks_[index].spec = &spec;
   hooks_[index].hash = gnu_hash(spec.symbol);
-  name_filter_[hooks_[index].hash / 64 % 16] |= uint64_t{1} << hooks_[index].hash % 64;
+  const size_t bytes = std::min<size_t>(strlen(spec.symbol) + 1, sizeof(uint64_t));
+  const uint64_t mask = bytes == sizeof(uint64_t) ? ~uint64_t{0} : (uint64_t{1} << 8 * bytes) - 1;
+  const NamePrefix prefix{first_bytes(spec.symbol) & mask, mask};
+  if (std::find(prefixes_, prefixes_ + prefix_count_, prefix) == prefixes_ + prefix_count_) {
+    prefixes_[prefix_count_++] = prefix;
+  }
   hook_count_.store(index + 1, std::memory_order_release);
   return true;
 }
@@ -198,8 +203,26 @@ bool PatchSet::verify() {
   });
 }
 
-void PatchSet::note_match(uint32_t symbol, uint32_t hook) {
-  matches_.push({symbol, hook});
+// Little-endian, both machines. Past the end of a short name there is whatever follows it in its
+// string table; only a load that would cross into another page is made byte by byte.
+uint64_t PatchSet::first_bytes(const char* name) {
+  constexpr uintptr_t kSmallestPage = 4096;
+  uint64_t bytes = 0;
+  if (as_address(name) % kSmallestPage <= kSmallestPage - sizeof bytes) {
+    memcpy(&bytes, name, sizeof bytes);
+  } else {
+    memcpy(&bytes, name, strnlen(name, sizeof bytes));
+  }
+  return bytes;
+}
+
+// An object of torch's imports tens of thousands of long names: all but a few end here, after one
+// load.
+bool PatchSet::may_be_hooked(const char* name) const {
+  const uint64_t bytes = first_bytes(name);
+  return std::any_of(prefixes_, prefixes_ + prefix_count_, [&](const NamePrefix& prefix) {
+    return (bytes & prefix.mask) == prefix.bytes;
+  });
 }
 
 size_t PatchSet::find_matches(const ElfObject& object, bool fresh_only) {
@@ -208,19 +231,16 @@ size_t PatchSet::find_matches(const ElfObject& object, bool fresh_only) {
   const auto wanted = [&](const Hook& hook) { return hook.found && (!fresh_only || hook.fresh); };
   for (uint32_t symbol = 1; symbol < object.names_end(); ++symbol) {
     const char* name = object.symbol_name(symbol);
-    const uint32_t hash = gnu_hash(name);
-    if ((name_filter_[hash / 64 % 16] >> hash % 64 & 1) == 0) continue;
+    if (!may_be_hooked(name)) continue;
     for (uint32_t i = 0; i < count; ++i) {
-      if (hooks_[i].hash == hash && wanted(hooks_[i]) &&
-          strcmp(hooks_[i].spec->symbol, name) == 0) {
-        note_match(symbol, i);
-      }
+      if (wanted(hooks_[i]) && strcmp(hooks_[i].spec->symbol, name) == 0)
+        matches_.push({symbol, i});
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (!wanted(hooks_[i])) continue;
     object.each_export(hooks_[i].spec->symbol, hooks_[i].hash, [&](uint32_t symbol) {
-      if (symbol >= object.names_end()) note_match(symbol, i);
+      if (symbol >= object.names_end()) matches_.push({symbol, i});
     });
   }
   std::sort(matches_.begin(), matches_.end(),

@@ -75,18 +75,25 @@ class PatchSet {
   struct Match {
     uint32_t symbol, hook;
   };
+  // The first eight bytes of a name, its end included, and which of them it has.
+  struct NamePrefix {
+    uint64_t bytes, mask;
+    friend bool operator==(const NamePrefix&, const NamePrefix&) = default;
+  };
   class PageWriter;
 
   uint32_t find_object(const dl_phdr_info& info, bool insert);
   bool should_skip(const dl_phdr_info& info) const;
   size_t find_matches(const ElfObject& object, bool fresh_only);
-  void note_match(uint32_t symbol, uint32_t hook);
+  static uint64_t first_bytes(const char* name);
+  bool may_be_hooked(const char* name) const;
   bool may_replace(const ElfObject& object, uint32_t object_index, const Match& match,
                    uintptr_t value, bool jump_slot) const;
 
   Hook hooks_[kMaxHooks];
   std::atomic<size_t> hook_count_{0};
-  uint64_t name_filter_[16] = {};  // bit hash % 1024 of each hook's name
+  NamePrefix prefixes_[kMaxHooks] = {};  // each once; the first test of an import's name
+  size_t prefix_count_ = 0;
   MappedArray<Object> objects_;
   MappedArray<Slot> slots_;
   MappedArray<Match> matches_;
