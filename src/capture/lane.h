@@ -34,6 +34,7 @@ struct Lane {
   uint64_t last_ticks = 0;
   uint32_t depth = 0;      // hooks the thread is inside of
   bool announced = false;  // the Lane record of this owner is written
+  bool numbered = false;   // `stacks` holds what this trace has been told
   Slot slot;
   uint64_t lane_seq = 0;  // of the next slot
   StackTables stacks;
