@@ -101,7 +101,8 @@ bool PatchSet::add(const SymbolHook& spec) {
   hooks_[index].hash = gnu_hash(spec.symbol);
   const size_t bytes = std::min<size_t>(strlen(spec.symbol) + 1, sizeof(uint64_t));
   const uint64_t mask = bytes == sizeof(uint64_t) ? ~uint64_t{0} : (uint64_t{1} << 8 * bytes) - 1;
-  const NamePrefix prefix{first_bytes(spec.symbol) & mask, mask};
+  NamePrefix prefix{0, mask};
+  memcpy(&prefix.bytes, spec.symbol, bytes);
   if (std::find(prefixes_, prefixes_ + prefix_count_, prefix) == prefixes_ + prefix_count_) {
     prefixes_[prefix_count_++] = prefix;
   }
