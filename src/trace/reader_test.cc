@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
 
 #include "trace/records.h"
 #include "trace/test_directory.h"
@@ -379,6 +383,22 @@ TEST(TraceReader, HowItEndedComesFromTheLastRecording) {
     const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
     std::filesystem::last_write_time(directory / kLogName, old);
     EXPECT_EQ(open_or_die(directory.path()).info().ended, ended == "running" ? "killed" : ended);
+  }
+}
+
+// A process of this host with the record's pid and start time is running; another one that has got
+// its pid since is not it.
+TEST(TraceReader, ARunningProcessIsKnownByPidAndStartTime) {
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
+  const auto now = static_cast<uint64_t>(time(nullptr)) * 1'000'000'000;
+  for (const auto& [start, ended] : {std::pair(now, "running"), std::pair(kEpochNs, "killed")}) {
+    TestDirectory directory;
+    TraceBuilder builder(
+        directory.path(),
+        {.pid = static_cast<uint64_t>(getpid()), .host = host, .anchor = {0, 0, start}});
+    ASSERT_TRUE(builder.finish().ok());
+    EXPECT_EQ(open_or_die(directory.path()).info().ended, ended);
   }
 }
 

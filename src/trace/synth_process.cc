@@ -1,8 +1,10 @@
 #include "trace/synth_process.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 namespace memscope {
 namespace {
@@ -423,6 +425,14 @@ Result<SynthProcessAnswer> SynthProcess::play() {
   auto written = options_.end == SynthEnd::kKilled ? trace_->kill() : trace_->finish();
   if (!written) return written.error();
   write_meta();
+  if (options_.end == SynthEnd::kKilled) {
+    // Else a reader would take it for a run of another host that is still being written.
+    const auto an_hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const char* name : {kLogName, kSlabName}) {
+      std::error_code ignored;
+      std::filesystem::last_write_time(answer_.directory / name, an_hour_ago, ignored);
+    }
+  }
   return answer_;
 }
 
