@@ -35,6 +35,7 @@ struct Lane0 {
 
 int log_fd = -1;
 char process_directory[kPathMax];
+char slab_path[kPathMax + 64];
 Lane0 lane0_state;
 size_t source_budget;
 uint64_t started_ns;
@@ -100,7 +101,7 @@ void write_meta(const char* host, const CommandLine& command, int64_t rank) {
     json.add(",\"rank\":null");
   }
   json.add(",\"start_ns\":%llu", static_cast<unsigned long long>(started_ns));
-  json.add(",\"slab\":").add_json(state.slab.path());
+  json.add(",\"slab\":").add_json(slab_path);
   json.add(",\"command\":").add_json({command.text, command.length}).add("}\n");
   const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return;
@@ -131,23 +132,23 @@ void write_process() {
               state.window_ticks);
 }
 
-bool make_slab() {
-  char path[kPathMax + 64];
-  const bool elsewhere =
-      settings.slab_dir[0] != '\0' || run_directory::is_remote(process_directory);
-  if (elsewhere) {
-    const char* directory = settings.slab_dir;
-    if (directory[0] == '\0') directory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    std::snprintf(path, sizeof(path), "%s/msmemscope-%d-%llx.slab", directory,
-                  static_cast<int>(getpid()),
-                  static_cast<unsigned long long>(take_anchor().real_ns));
-  } else {
-    std::snprintf(path, sizeof(path), "%s/%s", process_directory, kSlabName);
+// Beside the log, unless that is a remote file system: a mapped file is slow or unsafe there.
+void choose_slab_path() {
+  if (settings.slab_dir[0] == '\0' && !run_directory::is_remote(process_directory)) {
+    std::snprintf(slab_path, sizeof(slab_path), "%s/%s", process_directory, kSlabName);
+    return;
   }
+  const char* directory = settings.slab_dir;
+  if (directory[0] == '\0') directory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  std::snprintf(slab_path, sizeof(slab_path), "%s/msmemscope-%d-%llx.slab", directory,
+                static_cast<int>(getpid()), static_cast<unsigned long long>(take_anchor().real_ns));
+}
+
+bool make_slab() {
   size_t bytes = settings.slab_bytes;
   if (bytes == 0) bytes = parent_trace.pid != 0 ? kChildSlab : kDefaultSlab;
-  const int error = state.slab.create(path, bytes);
-  if (error != 0) give_up("make", path, error);
+  const int error = state.slab.create(slab_path, bytes);
+  if (error != 0) give_up("make", slab_path, error);
   return error == 0;
 }
 
@@ -191,6 +192,7 @@ bool make() {
   writer = new (writer_memory) LogWriter({writer_buffer, LogWriter::kBufferBytes});
   if (!make_log()) return false;
   lane0_state = {.words = lane0_state.words};
+  choose_slab_path();
   // The slab comes last: hooks take its being mapped for the sign that the trace is there.
   write_process();
   open_window();
