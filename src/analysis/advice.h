@@ -1,0 +1,15 @@
+// The next thing to do about a verdict: one concrete sentence.
+#pragma once
+
+#include <string>
+
+#include "analysis/diagnosis.h"
+#include "analysis/growth.h"
+
+namespace memscope {
+
+// `container`: the name the program knows the holder by, "" unknown. Reads the verdict's cause,
+// site, kept_at and holders.
+std::string leak_advice(const Verdict& verdict, Shape shape, const std::string& container);
+
+}  // namespace memscope

@@ -1,0 +1,250 @@
+#include "analysis/candidates.h"
+
+#include <algorithm>
+#include <map>
+
+namespace memscope {
+namespace {
+
+// A stack that gains less than this share of the least total is judged with the rest of its line.
+constexpr double kSmallShare = 1.0 / 32;
+
+struct Curves {
+  std::vector<double> live, survivors;
+  double gain(size_t begin) const {
+    return std::max(survivors.back() - survivors[begin - 1], live.back() - live[begin - 1]);
+  }
+  void add(const Curves& other) {
+    for (size_t i = 0; i < live.size(); ++i) live[i] += other.live[i];
+    for (size_t i = 0; i < survivors.size(); ++i) survivors[i] += other.survivors[i];
+  }
+};
+
+Curves curves_of(const Group& group, size_t points) {
+  Curves curves{dense(group.live, points), std::vector<double>(points)};
+  for (const CurvePoint& point : group.survivors) {
+    if (point.bucket < points) curves.survivors[point.bucket] += static_cast<double>(point.bytes);
+  }
+  for (size_t i = 1; i < points; ++i) curves.survivors[i] += curves.survivors[i - 1];
+  return curves;
+}
+
+// A picture of it: the last point of each of at most 32 pieces.
+std::vector<double> thinned(const std::vector<double>& curve) {
+  constexpr size_t kMost = 32;
+  const size_t pieces = std::min(kMost, curve.size());
+  std::vector<double> picture;
+  for (size_t i = 1; i <= pieces; ++i) picture.push_back(curve[curve.size() * i / pieces - 1]);
+  return picture;
+}
+
+double clamp01(double value) {
+  return std::clamp(value, 0.0, 1.0);
+}
+
+// The probability that it grows and that this is the line; what keeps it comes on top later.
+double confidence_of(const Candidate& candidate, const SiteFrame* site, const ReplayResult& replay,
+                     const JudgedSteps& steps) {
+  const Growth& growth = candidate.growth;
+  double confidence = 0.97;
+  // 8 steps could still be a slow start; from 32 on more steps add nothing.
+  confidence *= 0.8 + 0.2 * clamp01((static_cast<double>(steps.steps) - 8) / 24);
+  if (growth.births < 2 * kMinBirths) confidence *= 0.9;
+  confidence *= 0.8 + 0.2 * clamp01(growth.r2);
+  confidence *= 0.7 + 0.3 * clamp01(growth.slope > 0 ? growth.lower / growth.slope : 0);
+  if (!growth.certain) confidence *= 0.9;
+  if (site == nullptr) {
+    confidence *= 0.65;
+  } else if (!site->user) {
+    confidence *= 0.8;
+  }
+  if (candidate.released) confidence *= 0.8;
+  // Each dropped free may be one block that only looks alive.
+  const double blocks = static_cast<double>(std::max<uint64_t>(1, candidate.blocks));
+  confidence *= clamp01(1 - static_cast<double>(replay.side.dropped_frees) / blocks);
+  const double known = static_cast<double>(candidate.bytes);
+  const double unknown = static_cast<double>(candidate.unknown_bytes);
+  if (unknown > 0) confidence *= clamp01(known / (known + unknown));
+  return confidence;
+}
+
+// Fills in what only the list of live blocks tells.
+void count_blocks(std::vector<Candidate>& candidates, const ReplayResult& replay, uint32_t warmup) {
+  constexpr uint32_t kNone = ~0u;
+  std::vector<uint32_t> candidate_of(replay.groups.size(), kNone);
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    for (const uint32_t group : candidates[i].groups) candidate_of[group] = i;
+  }
+  for (uint32_t i = 0; i < replay.live.size(); ++i) {
+    const LiveBlock& block = replay.live[i];
+    const uint32_t index = candidate_of[block.group];
+    if (index == kNone || block.step <= warmup || block.preexisting) continue;
+    Candidate& candidate = candidates[index];
+    if (block.fate_unknown) {
+      candidate.unknown_bytes += block.size;
+      continue;
+    }
+    candidate.bytes += block.size;
+    ++candidate.blocks;
+    candidate.live.push_back(i);
+  }
+  for (const HolderSeen& holder : replay.side.holders) {
+    if (candidate_of[holder.group] != kNone) {
+      candidates[candidate_of[holder.group]].holders.add(holder);
+    }
+  }
+  for (Candidate& candidate : candidates) {
+    std::sort(candidate.live.begin(), candidate.live.end(),
+              [&](uint32_t a, uint32_t b) { return replay.live[a].birth < replay.live[b].birth; });
+  }
+}
+
+// Alive at the last step's end, born after warm-up.
+void survivors_of(const Candidate& candidate, const ReplayResult& replay, size_t begin,
+                  uint64_t* bytes, uint64_t* blocks) {
+  for (const uint32_t group : candidate.groups) {
+    for (const CurvePoint& point : replay.groups[group].survivors) {
+      if (point.bucket < begin) continue;
+      *bytes += point.bytes;
+      *blocks += point.blocks;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<double> dense(const std::vector<CurvePoint>& curve, size_t points) {
+  std::vector<double> values(points);
+  for (size_t i = 0; i < curve.size(); ++i) {
+    const size_t to = i + 1 < curve.size() ? curve[i + 1].bucket : points;
+    for (size_t b = curve[i].bucket; b < std::min(to, points); ++b) {
+      values[b] = static_cast<double>(curve[i].bytes);
+    }
+  }
+  return values;
+}
+
+double least_total(const Pool& pool) {
+  return std::max(kMinTotal, kMinShare * static_cast<double>(pool.allocated.peak));
+}
+
+JudgedSteps judged_steps(const ReplayResult& replay, uint32_t warmup) {
+  JudgedSteps judged;
+  const Buckets& buckets = replay.buckets;
+  uint32_t last = warmup;
+  // Blocks older than a gap have a hole in their history: what grows must grow after it.
+  for (const GapSeen& gap : replay.side.gaps) {
+    if (gap.healed) continue;
+    const auto& ends = replay.plan.ends;
+    const auto step = std::lower_bound(ends.begin(), ends.end(), gap.to) - ends.begin() + 1;
+    last = std::max(last, std::min(static_cast<uint32_t>(step), buckets.steps));
+  }
+  const double origin = static_cast<double>(replay.range.first);
+  for (uint32_t bucket = 0; bucket < buckets.count(); ++bucket) {
+    const uint32_t step = buckets.last_step(bucket);
+    judged.x.push_back(replay.plan.from == StepsFrom::kTime
+                           ? (static_cast<double>(replay.plan.ends[step - 1]) - origin) / 1e9
+                           : static_cast<double>(step));
+    if (step <= last) judged.begin = bucket + 1;
+  }
+  judged.begin = std::max<size_t>(judged.begin, 1);
+  if (buckets.steps != 0) {
+    const uint32_t base = buckets.last_step(static_cast<uint32_t>(judged.begin) - 1);
+    judged.steps = buckets.steps - base;
+  }
+  return judged;
+}
+
+std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t input) {
+  const LeakInput& in = inputs[input];
+  const ReplayResult& replay = *in.replay;
+  const JudgedSteps steps = judged_steps(replay, in.warmup);
+  std::vector<Candidate> candidates;
+  if (!steps.enough()) return candidates;
+  const size_t points = steps.x.size(), begin = steps.begin;
+
+  std::map<std::pair<uint16_t, uint32_t>, std::vector<uint32_t>> lines;  // (where, site) -> groups
+  for (uint32_t i = 1; i < replay.groups.size(); ++i) {
+    const Group& group = replay.groups[i];
+    if (group.seeded || group.live.empty()) continue;
+    lines[{group.where.packed(), in.sites->site_of(group.stack)}].push_back(i);
+  }
+  for (const auto& [place, groups] : lines) {
+    Candidate candidate{.input = input, .where = Where::unpack(place.first), .site = place.second};
+    const Pool& pool = replay.pools[replay.groups[groups[0]].pool];
+    const double small = kSmallShare * least_total(pool);
+    Curves sum{std::vector<double>(points), std::vector<double>(points)}, rest = sum;
+    std::vector<uint32_t> others;
+    Growth largest;
+    for (const uint32_t index : groups) {
+      const Curves curves = curves_of(replay.groups[index], points);
+      const bool judged = curves.gain(begin) >= small;
+      const Growth growth =
+          judged ? judge_growth(steps.x, curves.live, curves.survivors, begin) : Growth{};
+      if (growth.grows()) {
+        candidate.groups.push_back(index);
+        if (growth.total > largest.total) largest = growth;
+        sum.add(curves);
+      } else if (curves.gain(begin) > 0) {
+        others.push_back(index);
+        rest.add(curves);
+      }
+    }
+    if (!others.empty() && rest.gain(begin) >= small &&
+        judge_growth(steps.x, rest.live, rest.survivors, begin).grows()) {
+      candidate.groups.insert(candidate.groups.end(), others.begin(), others.end());
+      sum.add(rest);
+    }
+    if (candidate.groups.empty()) continue;
+    candidate.growth = judge_growth(steps.x, sum.live, sum.survivors, begin);
+    if (!candidate.growth.grows()) candidate.growth = largest;
+    candidate.curve = thinned(sum.live);
+    for (size_t i = begin; i < points; ++i) {
+      const auto& curve = candidate.growth.shape == Shape::kGrowingBlock ? sum.live : sum.survivors;
+      candidate.gains.push_back(curve[i] > curve[i - 1]);
+    }
+    candidate.stack =
+        replay
+            .groups[*std::max_element(candidate.groups.begin(), candidate.groups.end(),
+                                      [&](uint32_t a, uint32_t b) {
+                                        return replay.groups[a].live_bytes <
+                                               replay.groups[b].live_bytes;
+                                      })]
+            .stack;
+    if (candidate.site != 0) {
+      candidate.site_key = in.sites->key(candidate.site);
+      candidate.function = function_text(in.sites->frame(candidate.site));
+    }
+    candidates.push_back(std::move(candidate));
+  }
+
+  count_blocks(candidates, replay, in.warmup);
+  for (Candidate& candidate : candidates) {
+    uint64_t bytes = 0, blocks = 0;
+    survivors_of(candidate, replay, begin, &bytes, &blocks);
+    if (candidate.bytes + candidate.unknown_bytes < bytes / 2) {
+      candidate.released = true;
+      candidate.bytes = bytes;
+      candidate.blocks = blocks;
+    }
+    const auto first = std::find(candidate.gains.begin(), candidate.gains.end(), true);
+    const auto last = std::find(candidate.gains.rbegin(), candidate.gains.rend(), true);
+    if (candidate.growth.shape == Shape::kGrowingBlock || candidate.live.empty()) {
+      const auto bucket_of = [&](ptrdiff_t at) { return static_cast<uint32_t>(at) + begin; };
+      if (first != candidate.gains.end()) {
+        candidate.first_step = replay.buckets.last_step(
+            static_cast<uint32_t>(bucket_of(first - candidate.gains.begin())));
+        candidate.last_step = replay.buckets.last_step(
+            static_cast<uint32_t>(bucket_of(candidate.gains.rend() - last - 1)));
+      }
+    } else {
+      candidate.first_step = replay.live[candidate.live.front()].step;
+      candidate.last_step = std::min(replay.live[candidate.live.back()].step, replay.last_step);
+    }
+    candidate.confidence = confidence_of(
+        candidate, candidate.site == 0 ? nullptr : &in.sites->frame(candidate.site), replay, steps);
+  }
+  return candidates;
+}
+
+}  // namespace memscope

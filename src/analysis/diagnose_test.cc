@@ -1,0 +1,503 @@
+#include "analysis/diagnose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+namespace memscope {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr Where kCpu{Layer::kTensor, {Device::kCpu, Device::kNoIndex}};
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kMs = 1'000'000;
+constexpr const char* kScript = "/me/train.py";
+constexpr const char* kText =
+    "store = []\n"            // 1
+    "other = []\n"            // 2
+    "def leak():\n"           // 3
+    "    x = torch.randn(\n"  // 4
+    "        256, 1024)\n"    // 5
+    "    store.append(x)\n"   // 6
+    "def train():\n"          // 7
+    "    y = net(batch)\n"    // 8
+    "    z = loss(y)\n"       // 9
+    "    other.append(z)\n";  // 10
+
+// A program written by hand: it allocates at lines of kScript, frees, steps.
+class Program {
+ public:
+  explicit Program(uint64_t step_ns = 10 * kMs, bool steps = true)
+      : step_ns_(step_ns), steps_(steps) {
+    source.add_record(1, SourceRecord{.path = kScript, .text = kText});
+  }
+
+  // Called from <module>, line 20.
+  StackId at(uint32_t line, const char* function, const char* file = kScript) {
+    StackTable& stacks = source.stacks();
+    StringTable& strings = source.strings();
+    const auto frame = [&](const char* f, const char* name, uint32_t l) {
+      return stacks.intern_frame(
+          {.file = strings.intern(f), .function = strings.intern(name), .line = l});
+    };
+    const StackId outer = stacks.intern({}, frame(kScript, "<module>", 20));
+    return stacks.intern(outer, frame(file, function, line));
+  }
+  uint64_t alloc(uint64_t size, StackId stack, Where where = kCpu) {
+    const uint64_t addr = next_addr_;
+    next_addr_ += (size + 4095) / 4096 * 4096;
+    alloc_at(addr, size, stack, where);
+    return addr;
+  }
+  void alloc_at(uint64_t addr, uint64_t size, StackId stack, Where where = kCpu) {
+    source.add({.kind = EventKind::kAlloc,
+                .where = where,
+                .thread = ThreadId(1),
+                .stack = stack,
+                .time = ++time_,
+                .addr = addr,
+                .size = size});
+  }
+  void free(uint64_t addr, Where where = kCpu) {
+    source.add({.kind = EventKind::kFree,
+                .where = where,
+                .thread = ThreadId(1),
+                .time = ++time_,
+                .addr = addr});
+  }
+  void step() {
+    time_ = ++steps_done_ * step_ns_;
+    if (steps_) {
+      source.add_record(time_, StepRecord{.source = static_cast<uint64_t>(StepSource::kApi),
+                                          .index = steps_done_});
+    }
+  }
+  void window(uint64_t action) {
+    source.add({.kind = EventKind::kWindow, .time = ++time_, .size = action});
+  }
+  void kept(uint64_t addr, const char* list, uint64_t line, const char* cause = "") {
+    const std::string path = std::string(R"([{"kind":"global","name":")") + list +
+                             R"(","type":"list","len":300},{"kind":"item","name":"7"}])";
+    source.add_record(++time_, HolderRecord{.addr = addr,
+                                            .root = "module",
+                                            .path = path,
+                                            .file = kScript,
+                                            .line = line,
+                                            .function = "f",
+                                            .text = std::string("__main__.") + list + "[7]",
+                                            .cause = cause});
+  }
+
+  DiagnoseInput input(const DiagnoseOptions& options = {}) {
+    source.rewind();
+    return {{.path = "run"},
+            replay(source, replay_options(options)),
+            &source.stacks(),
+            &source.strings()};
+  }
+  DiagnoseResult run(const DiagnoseOptions& options = {}) {
+    std::vector<DiagnoseInput> inputs;
+    inputs.push_back(input(options));
+    return diagnose(inputs, options);
+  }
+  Diagnosis diagnosis(const DiagnoseOptions& options = {}) { return run(options).diagnosis; }
+
+  VectorSource source;
+
+ private:
+  uint64_t step_ns_;
+  bool steps_;
+  uint64_t time_ = 1, steps_done_ = 0, next_addr_ = 1 << 20;
+};
+
+// Tensors that come and go in every program.
+void churn(Program& p, uint64_t step) {
+  const StackId stack = p.at(8, "train");
+  const uint64_t a = p.alloc((1 + step * 7 % 5) * kMiB, stack), b = p.alloc(64 * kKiB, stack);
+  p.free(b);
+  p.free(a);
+}
+
+void expect_none(const Diagnosis& d) {
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].cause, "none");
+  EXPECT_EQ(d.verdicts[0].bytes_total, 0);
+  EXPECT_FALSE(d.verdicts[0].site);
+  EXPECT_TRUE(d.verdicts[0].evidence.contains("steps"));
+  EXPECT_FALSE(d.verdicts[0].advice.empty());
+}
+
+// 300 steps. leak(): 1 MiB a step at lines 4..5, kept by line 6. The first two steps warm up.
+Program demo() {
+  Program p;
+  std::vector<uint64_t> leaked;
+  for (uint64_t s = 1; s <= 300; ++s) {
+    churn(p, s);
+    if (s == 1) p.alloc(50 * kMiB, p.at(9, "train"));   // optimizer state
+    if (s <= 20) p.alloc(2 * kMiB, p.at(10, "train"));  // a cache of 20 entries
+    leaked.push_back(p.alloc(kMiB, p.at(s % 2 == 0 ? 4 : 5, "leak")));
+    p.step();
+  }
+  p.window(2);
+  for (uint64_t i = 50; i < 60; ++i) p.kept(leaked[i], "store", 6);
+  return p;
+}
+
+TEST(Diagnose, TheDemo) {
+  const Diagnosis d = demo().diagnosis();
+  EXPECT_EQ(d.steps.source, "api");
+  EXPECT_EQ(d.steps.count, 300);
+  // The total is on its line from step 20 on, when the cache is full.
+  EXPECT_EQ(d.steps.warmup_until, 20);
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  const Verdict& v = d.verdicts[0];
+  EXPECT_EQ(v.cause, "leak");
+  EXPECT_EQ(v.layer, "tensor");
+  EXPECT_EQ(v.device, "cpu");
+  EXPECT_EQ(v.bytes_total, 280 * static_cast<int64_t>(kMiB));
+  EXPECT_EQ(v.blocks, 280);
+  EXPECT_DOUBLE_EQ(*v.bytes_per_step, kMiB);
+  EXPECT_FALSE(v.bytes_per_second);
+  EXPECT_EQ(v.first_step, 21);
+  EXPECT_EQ(v.last_step, 300);
+  ASSERT_TRUE(v.site);
+  EXPECT_EQ(v.site->file, kScript);
+  EXPECT_EQ(v.site->line, 4);
+  EXPECT_EQ(v.site->end_line, 5);
+  EXPECT_EQ(v.site->text, "x = torch.randn(256, 1024)");
+  EXPECT_TRUE(v.site->user);
+  ASSERT_TRUE(v.kept_at);
+  EXPECT_EQ(v.kept_at->line, 6);
+  EXPECT_EQ(v.kept_at->text, "store.append(x)");
+  ASSERT_THAT(v.holders, SizeIs(1));
+  EXPECT_EQ(v.holders[0].text, "__main__.store");
+  EXPECT_EQ(v.holders[0].blocks, 10);
+  EXPECT_GT(v.confidence, 0.9);
+  EXPECT_THAT(v.sites, SizeIs(1)) << "two lines of one statement";
+  EXPECT_THAT(v.suspect_blocks, SizeIs(64));
+  EXPECT_LT(v.suspect_blocks.front().birth, v.suspect_blocks.back().birth);
+  EXPECT_THAT(v.advice, ::testing::HasSubstr("train.py:6"));
+  ASSERT_THAT(d.layers, SizeIs(1));
+  EXPECT_NEAR(*d.layers[0].bytes_per_step, kMiB, 1);
+}
+
+TEST(Diagnose, IdsAreStable) {
+  EXPECT_EQ(demo().diagnosis().verdicts[0].id, demo().diagnosis().verdicts[0].id);
+}
+
+TEST(Diagnose, PoolReportsListTheLeakedBlocks) {
+  const DiagnoseResult result = demo().run();
+  ASSERT_THAT(result.pools, SizeIs(1));
+  EXPECT_EQ(result.pools[0].leaked_blocks, 280);
+  EXPECT_THAT(result.pools[0].leaked, SizeIs(280));
+  EXPECT_EQ(result.pools[0].leaked[0].step, 21u);
+  EXPECT_THAT(result.pools[0].steps, SizeIs(150)) << "300 steps in buckets of 2";
+  EXPECT_GT(result.pools[0].max_gap.ratio, result.pools[0].min_gap.ratio);
+}
+
+TEST(Diagnose, WithoutHoldersKeptAtIsNull) {
+  Program p;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    p.alloc(kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].cause, "leak");
+  EXPECT_FALSE(d.verdicts[0].kept_at);
+  EXPECT_GE(d.verdicts[0].confidence, 0.5);
+}
+
+TEST(Diagnose, TooFewStepsGiveNone) {
+  Program p;  // 9 steps: 2 of warm-up, 7 to judge
+  for (uint64_t s = 1; s <= 9; ++s) {
+    p.alloc(10 * kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  expect_none(d);
+  EXPECT_EQ(std::get<int64_t>(d.verdicts[0].evidence.at("steps")), 7);
+}
+
+TEST(Diagnose, TenStepsAreEnough) {
+  Program p;
+  for (uint64_t s = 1; s <= 10; ++s) {
+    p.alloc(10 * kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  EXPECT_EQ(p.diagnosis().verdicts[0].cause, "leak");
+}
+
+TEST(Diagnose, LessThanAMebibyteIsNone) {
+  Program p;
+  for (uint64_t s = 1; s <= 100; ++s) {
+    churn(p, s);
+    p.alloc(10 * kKiB, p.at(4, "leak"));  // 980 KiB after warm-up
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  expect_none(d);
+  // 1 MiB over 98 steps.
+  EXPECT_DOUBLE_EQ(std::get<double>(d.verdicts[0].evidence.at("detection_limit_bytes_per_step")),
+                   static_cast<double>(kMiB) / 98);
+}
+
+TEST(Diagnose, HealthyChurnIsNone) {
+  Program p;
+  p.alloc(500 * kMiB, p.at(2, "<module>"));
+  for (uint64_t s = 1; s <= 100; ++s) {
+    churn(p, s);
+    p.step();
+  }
+  for (int i = 0; i < 20; ++i) p.alloc(50 * kMiB, p.at(9, "train"));  // after the last step
+  expect_none(p.diagnosis());
+}
+
+TEST(Diagnose, ARingIsNone) {
+  Program p;
+  std::vector<uint64_t> ring;
+  for (uint64_t s = 1; s <= 100; ++s) {
+    ring.push_back(p.alloc(kMiB, p.at(4, "leak")));
+    if (s > 40) p.free(ring[s - 41]);
+    p.step();
+  }
+  expect_none(p.diagnosis());
+}
+
+TEST(Diagnose, OneGrowingBlock) {
+  Program p;  // x = torch.cat([x, row]): the new block is there before the old one goes
+  uint64_t x = p.alloc(kMiB, p.at(8, "train"));
+  for (uint64_t s = 1; s <= 100; ++s) {
+    const uint64_t larger = p.alloc((s + 1) * kMiB, p.at(8, "train"));
+    p.free(x);
+    x = larger;
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].cause, "leak");
+  EXPECT_NEAR(*d.verdicts[0].bytes_per_step, kMiB, 0.02 * kMiB);
+  EXPECT_EQ(d.verdicts[0].blocks, 1);
+  EXPECT_EQ(d.verdicts[0].bytes_total, 101 * static_cast<int64_t>(kMiB));
+}
+
+TEST(Diagnose, ALeakInALineOfHealthyChurn) {
+  Program p;  // line 8 allocates through two callers; one of the stacks leaks
+  const StackId leaking = p.at(8, "train");
+  const StackId healthy =
+      p.source.stacks().intern(p.at(9, "train"), p.source.stacks().innermost(leaking));
+  std::mt19937_64 random(1);
+  uint64_t before = 0;
+  for (uint64_t s = 1; s <= 100; ++s) {
+    p.alloc(kMiB, leaking);
+    if (before != 0) p.free(before);
+    before = p.alloc((1 + random() % 50) * kMiB, healthy);
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].bytes_total, 98 * static_cast<int64_t>(kMiB)) << "of its stack alone";
+}
+
+TEST(Diagnose, TwoIndependentLeaksAreTwoVerdicts) {
+  Program p;
+  std::vector<uint64_t> a, b;
+  for (uint64_t s = 1; s <= 60; ++s) {
+    a.push_back(p.alloc(2 * kMiB, p.at(4, "leak")));
+    b.push_back(p.alloc(kMiB, p.at(9, "train")));
+    p.step();
+  }
+  EXPECT_THAT(p.diagnosis().verdicts, SizeIs(2)) << "in two functions, no holder known";
+  for (int i = 20; i < 30; ++i) {
+    p.kept(a[i], "store", 6);
+    p.kept(b[i], "other", 10);
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(2));
+  EXPECT_EQ(d.verdicts[0].site->line, 4) << "the larger first";
+  EXPECT_EQ(d.verdicts[0].kept_at->line, 6);
+  EXPECT_EQ(d.verdicts[1].site->line, 9);
+  EXPECT_EQ(d.verdicts[1].kept_at->line, 10);
+}
+
+TEST(Diagnose, SeveralSitesInOneListAreOneVerdict) {
+  Program p;
+  std::vector<uint64_t> a, b;
+  for (uint64_t s = 1; s <= 60; ++s) {
+    a.push_back(p.alloc(2 * kMiB, p.at(4, "leak")));
+    if (s % 3 == 0) b.push_back(p.alloc(kMiB, p.at(9, "train")));
+    p.step();
+  }
+  for (int i = 5; i < 15; ++i) {
+    p.kept(a[i], "store", 6);
+    p.kept(b[i], "store", 10);
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_THAT(d.verdicts[0].sites, SizeIs(2));
+  // Steps 3..60: 58 blocks of 2 MiB, and 20 of 1 MiB.
+  EXPECT_EQ(d.verdicts[0].blocks, 78);
+  EXPECT_EQ(d.verdicts[0].bytes_total, 136 * static_cast<int64_t>(kMiB));
+}
+
+TEST(Diagnose, WhatAGraphKeepsJoinsItsRoot) {
+  Program p;  // losses.append(loss): the loss is held by the list, activations by the graph
+  std::vector<uint64_t> losses;
+  for (uint64_t s = 1; s <= 60; ++s) {
+    p.alloc(3 * kMiB, p.at(40, "forward"));
+    p.alloc(2 * kMiB, p.at(41, "forward"));
+    losses.push_back(p.alloc(64 * kKiB, p.at(9, "train")));
+    p.step();
+  }
+  for (int i = 5; i < 15; ++i) p.kept(losses[i], "other", 10, "retained_graph");
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].cause, "retained_graph") << "proven by the walk";
+  EXPECT_EQ(d.verdicts[0].site->line, 9) << "the line that made the held root";
+  EXPECT_EQ(d.verdicts[0].kept_at->line, 10);
+  EXPECT_THAT(d.verdicts[0].sites, SizeIs(3));
+}
+
+TEST(Diagnose, OneCauseInTwoRanksIsOneVerdict) {
+  std::vector<Program> ranks(2);
+  std::vector<DiagnoseInput> inputs;
+  for (Program& p : ranks) {
+    for (uint64_t s = 1; s <= 50; ++s) {
+      p.alloc(kMiB, p.at(4, "leak"));
+      p.step();
+    }
+    inputs.push_back(p.input());
+  }
+  const Diagnosis d = diagnose(inputs, {}).diagnosis;
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_THAT(d.verdicts[0].processes, ElementsAre(0, 1));
+  EXPECT_EQ(d.verdicts[0].bytes_total, 2 * 48 * static_cast<int64_t>(kMiB));
+  EXPECT_THAT(d.inputs, SizeIs(2));
+}
+
+TEST(Diagnose, NestedLayersCountOnce) {
+  constexpr Where kHost{Layer::kHost, {Device::kCpu, Device::kNoIndex}};
+  Program p;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    const uint64_t addr = p.alloc(kMiB + 64, p.at(4, "leak"), kHost);
+    p.alloc_at(addr + 64, kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].layer, "tensor");
+  EXPECT_EQ(d.verdicts[0].bytes_total, 48 * static_cast<int64_t>(kMiB));
+}
+
+TEST(Diagnose, NativeGrowthIsAHostLeak) {
+  constexpr Where kHost{Layer::kHost, {Device::kCpu, Device::kNoIndex}};
+  Program p;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    p.alloc(kMiB, p.at(8, "train"), kHost);
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  EXPECT_EQ(d.verdicts[0].cause, "host_leak");
+  EXPECT_EQ(std::get<std::string>(d.verdicts[0].evidence.at("kind")), "native");
+}
+
+TEST(Diagnose, AStackWithoutPythonHasNoSite) {
+  Program p;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    p.alloc(kMiB, {});
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  EXPECT_EQ(d.verdicts[0].cause, "leak");
+  EXPECT_FALSE(d.verdicts[0].site);
+}
+
+TEST(Diagnose, SuppressedBySiteOrDeclaredInTheTrace) {
+  const Diagnosis by_option = demo().diagnosis({.suppressions = {"train.py:leak"}});
+  expect_none(by_option);
+  EXPECT_THAT(by_option.suppressed, SizeIs(1));
+  Program p = demo();
+  p.source.add_record(~uint64_t{0}, ConfigRecord{.key = "expect_growth", .value = "*:leak"});
+  EXPECT_THAT(p.diagnosis().suppressed, SizeIs(1));
+}
+
+TEST(Diagnose, StepsAToB) {
+  Program p;
+  for (uint64_t s = 1; s <= 100; ++s) {
+    p.alloc(kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis({.first_step = 21, .last_step = 60});
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.steps.warmup_until, 20);
+  EXPECT_EQ(d.verdicts[0].blocks, 40) << "steps 21 to 60";
+  expect_none(p.diagnosis({.first_step = 91, .last_step = 97}));
+}
+
+TEST(Diagnose, WithoutStepsPerSecond) {
+  Program p(1000 * kMs, false);  // 64 s, 1 MiB a second
+  for (uint64_t s = 1; s <= 64; ++s) {
+    p.alloc(kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  p.alloc(1, p.at(4, "leak"));
+  const Diagnosis d = p.diagnosis();
+  EXPECT_EQ(d.steps.source, "time");
+  EXPECT_FALSE(d.steps.first);
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_FALSE(d.verdicts[0].bytes_per_step);
+  EXPECT_NEAR(*d.verdicts[0].bytes_per_second, kMiB, 0.02 * kMiB);
+  EXPECT_FALSE(d.verdicts[0].first_step);
+}
+
+TEST(Diagnose, ShorterThanThirtySecondsWithoutStepsIsNone) {
+  Program p(100 * kMs, false);
+  for (uint64_t s = 1; s <= 200; ++s) {
+    p.alloc(kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  EXPECT_EQ(d.steps.source, "none");
+  expect_none(d);
+}
+
+TEST(Diagnose, DroppedFreesLowerTheConfidence) {
+  Program p;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    p.alloc(kMiB, p.at(4, "leak"));
+    p.step();
+  }
+  p.source.add_record(~uint64_t{0},
+                      DropRecord{.kind = static_cast<uint64_t>(Kind::kFree), .count = 1000});
+  const Diagnosis d = p.diagnosis();
+  expect_none(d);  // all 48 blocks may be dead
+  EXPECT_THAT(d.suspects, SizeIs(1));
+  EXPECT_EQ(d.dropped_events, 1000);
+  EXPECT_FALSE(d.inputs[0].complete);
+}
+
+TEST(Diagnose, ReleasedAfterTheLastStepIsStillGrowth) {
+  Program p;  // def main(): history = [] ... and main returned
+  std::vector<uint64_t> blocks;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    blocks.push_back(p.alloc(kMiB, p.at(4, "leak")));
+    p.step();
+  }
+  for (const uint64_t addr : blocks) p.free(addr);
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].bytes_total, 48 * static_cast<int64_t>(kMiB));
+  EXPECT_TRUE(d.verdicts[0].evidence.contains("released_after_last_step"));
+}
+
+TEST(Diagnose, NoInputsAtAll) {
+  std::vector<DiagnoseInput> inputs;
+  expect_none(diagnose(inputs, {}).diagnosis);
+}
+
+}  // namespace
+}  // namespace memscope

@@ -1,0 +1,44 @@
+#include "analysis/diagnose_traces.h"
+
+#include <deque>
+
+#include "replay/trace_events.h"
+#include "trace/reader.h"
+
+namespace memscope {
+namespace {
+
+InputSummary summary_of(const std::filesystem::path& path, const TraceInfo& info) {
+  InputSummary summary{.path = path.string(), .kind = "trace", .ended = info.ended};
+  if (info.process) {
+    summary.process = InputSummary::Process{.host = info.process->host,
+                                            .rank = info.process->rank,
+                                            .pid = static_cast<int64_t>(info.process->pid),
+                                            .argv0 = info.process->argv0};
+    if (!info.process->agent.empty()) summary.agent = info.process->agent;
+  }
+  summary.dropped = static_cast<int64_t>(info.dropped_events());
+  summary.complete = summary.dropped == 0 && info.preexisting == 0 && info.gaps.empty();
+  return summary;
+}
+
+}  // namespace
+
+Result<DiagnoseResult> diagnose_traces(std::span<const std::filesystem::path> paths,
+                                       const DiagnoseOptions& options) {
+  std::deque<TraceReader> readers;  // their tables are used until the end
+  std::vector<DiagnoseInput> inputs;
+  for (const std::filesystem::path& path : paths) {
+    Result<TraceReader> opened = TraceReader::open(path);
+    if (!opened) return opened.error();
+    TraceReader& reader = readers.emplace_back(std::move(opened).value());
+    TraceEvents source(reader);
+    ReplayResult replayed = replay(source, replay_options(options));
+    inputs.push_back({summary_of(path, reader.info()), std::move(replayed), &reader.stacks(),
+                      &reader.strings()});
+    if (reader.lost_bytes() != 0) inputs.back().summary.complete = false;
+  }
+  return diagnose(inputs, options);
+}
+
+}  // namespace memscope

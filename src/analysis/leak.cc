@@ -1,0 +1,265 @@
+#include "analysis/leak.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "analysis/advice.h"
+#include "analysis/merge.h"
+
+namespace memscope {
+namespace {
+
+constexpr size_t kMaxSites = 10;
+constexpr size_t kMaxHolders = 10;
+constexpr size_t kMaxFrames = 64;
+// What is kept is found and what keeps it is not: a weaker case than both.
+constexpr double kWithoutHolder = 0.92;
+
+// Of candidates in nested layers of one input only the inner ones count.
+std::vector<size_t> inner_only(const std::vector<size_t>& members,
+                               std::span<const Candidate> candidates) {
+  std::vector<size_t> inner;
+  for (const size_t i : members) {
+    const bool outer = std::any_of(members.begin(), members.end(), [&](size_t j) {
+      return candidates[i].input == candidates[j].input &&
+             layer_contains(candidates[i].where, candidates[j].where);
+    });
+    if (!outer) inner.push_back(i);
+  }
+  return inner;
+}
+
+std::string cause_of(const Candidate& candidate, const std::string& proven) {
+  switch (candidate.where.layer) {
+    case Layer::kHost:
+      return "host_leak";
+    case Layer::kPinned:
+      return "pinned";
+    case Layer::kPython:
+      return "python_objects";
+    default:
+      return proven.empty() ? "leak" : proven;
+  }
+}
+
+class LeakMaker {
+ public:
+  LeakMaker(std::span<const LeakInput> inputs, std::span<const Candidate> candidates)
+      : inputs_(inputs), candidates_(candidates) {}
+
+  Leak make(const std::vector<size_t>& members) {
+    Leak leak;
+    Verdict& verdict = leak.verdict;
+    HolderSums holders;
+    for (const size_t i : members) holders.add(candidates_[i].holders);
+    // The line of the root: of the held ones the largest; else simply the largest.
+    size_t main = members[0];
+    for (const size_t i : members) {
+      if (!candidates_[i].holders.empty()) {
+        main = i;
+        break;
+      }
+    }
+    const Candidate& chief = candidates_[main];
+    const LeakInput& in = inputs_[chief.input];
+    verdict.cause = cause_of(chief, holders.majority_cause());
+    if (verdict.cause == "host_leak") verdict.evidence["kind"] = std::string("native");
+    verdict.layer = std::string(layer_name(chief.where.layer));
+    verdict.device = device_name(chief.where.device);
+    if (chief.site != 0) verdict.site = in.sites->frame(chief.site);
+    verdict.stack = in.sites->describe_stack(chief.stack, kMaxFrames);
+    sum(members, in, leak);
+    keepers(holders, in, verdict);
+    verdict.confidence = confidence(members, verdict);
+    evidence(members, chief, in, holders, verdict);
+    verdict.advice = leak_advice(verdict, chief.growth.shape, holders.container_name());
+    verdict.id = verdict_id(verdict);
+    sample(members, leak);
+    return leak;
+  }
+
+ private:
+  void sum(const std::vector<size_t>& members, const LeakInput& chief, Leak& leak) const {
+    Verdict& verdict = leak.verdict;
+    std::set<int64_t> processes;
+    std::map<std::string, SiteShare> shares;
+    double slope = 0;
+    const bool timed = chief.replay->plan.from == StepsFrom::kTime;
+    uint32_t first = 0, last = 0;
+    for (const size_t i : members) {
+      const Candidate& candidate = candidates_[i];
+      const LeakInput& in = inputs_[candidate.input];
+      processes.insert(static_cast<int64_t>(in.index));
+      verdict.bytes_total += static_cast<int64_t>(candidate.bytes);
+      verdict.blocks += static_cast<int64_t>(candidate.blocks);
+      // Seconds and steps do not add up: processes timed otherwise count in bytes alone.
+      if ((in.replay->plan.from == StepsFrom::kTime) == timed) slope += candidate.growth.slope;
+      if (candidate.first_step != 0) {
+        first = first == 0 ? candidate.first_step : std::min(first, candidate.first_step);
+        last = std::max(last, candidate.last_step);
+      }
+      if (device_name(candidate.where.device) != verdict.device) verdict.device.reset();
+      leak.shares.push_back({candidate.input, candidate.where,
+                             static_cast<int64_t>(candidate.bytes),
+                             static_cast<int64_t>(candidate.blocks)});
+      if (candidate.site == 0) continue;
+      SiteShare& share = shares[candidate.site_key];
+      share.site = in.sites->frame(candidate.site);
+      share.bytes += static_cast<int64_t>(candidate.bytes);
+      share.blocks += static_cast<int64_t>(candidate.blocks);
+    }
+    verdict.processes.assign(processes.begin(), processes.end());
+    for (auto& [key, share] : shares) verdict.sites.push_back(std::move(share));
+    std::stable_sort(verdict.sites.begin(), verdict.sites.end(),
+                     [](const SiteShare& a, const SiteShare& b) { return a.bytes > b.bytes; });
+    if (verdict.sites.size() > kMaxSites) verdict.sites.resize(kMaxSites);
+    if (timed) {
+      verdict.bytes_per_second = slope;
+    } else {
+      verdict.bytes_per_step = slope;
+      if (first != 0) {
+        verdict.first_step = first;
+        verdict.last_step = last;
+      }
+    }
+  }
+
+  void keepers(const HolderSums& holders, const LeakInput& in, Verdict& verdict) {
+    verdict.holders = holders.list(kMaxHolders);
+    if (const auto kept = holders.majority_kept_at()) {
+      verdict.kept_at = in.sites->describe(kept->file, static_cast<uint32_t>(kept->line),
+                                           static_cast<uint32_t>(kept->end_line), kept->function);
+    }
+  }
+
+  double confidence(const std::vector<size_t>& members, const Verdict& verdict) {
+    double weighted = 0, weights = 0;
+    for (const size_t i : members) {
+      const double weight = static_cast<double>(candidates_[i].bytes) + 1;
+      weighted += weight * candidates_[i].confidence;
+      weights += weight;
+    }
+    double result = weighted / weights;
+    if (!verdict.kept_at && verdict.holders.empty()) result *= kWithoutHolder;
+    return result;
+  }
+
+  void evidence(const std::vector<size_t>& members, const Candidate& chief, const LeakInput& in,
+                const HolderSums& holders, Verdict& verdict) {
+    auto& evidence = verdict.evidence;
+    const JudgedSteps steps = judged_steps(*in.replay, in.warmup);
+    const bool timed = in.replay->plan.from == StepsFrom::kTime;
+    evidence["steps"] = static_cast<int64_t>(steps.steps);
+    evidence["growth"] = std::string(shape_name(chief.growth.shape));
+    evidence["gaining_steps"] = static_cast<int64_t>(chief.growth.births);
+    evidence["r2"] = chief.growth.r2;
+    evidence["curve"] = chief.curve;
+    if (chief.growth.shape == Shape::kGrows && verdict.bytes_total > 0 && verdict.bytes_per_step) {
+      // The mean size is that of the blocks counted.
+      evidence["blocks_per_step"] = *verdict.bytes_per_step * static_cast<double>(verdict.blocks) /
+                                    static_cast<double>(verdict.bytes_total);
+    }
+    double lower = 0;
+    uint64_t unknown = 0;
+    bool released = false;
+    for (const size_t i : members) {
+      lower += candidates_[i].growth.lower;
+      unknown += candidates_[i].unknown_bytes;
+      released = released || candidates_[i].released;
+    }
+    evidence[timed ? "bytes_per_second_lower" : "bytes_per_step_lower"] = lower;
+    if (unknown != 0) evidence["fate_unknown_bytes"] = static_cast<int64_t>(unknown);
+    if (released) evidence["released_after_last_step"] = true;
+    if (!holders.empty()) {
+      evidence["blocks_with_holder"] = static_cast<int64_t>(holders.blocks());
+    }
+  }
+
+  // Blocks for the walk over Python objects: spread over births, the oldest and the newest in.
+  void sample(const std::vector<size_t>& members, Leak& leak) {
+    const size_t each = std::max<size_t>(2, kMaxSuspectBlocks / members.size());
+    for (const size_t i : members) {
+      const Candidate& candidate = candidates_[i];
+      const auto& live = inputs_[candidate.input].replay->live;
+      const size_t count = candidate.live.size();
+      for (size_t k = 0; k < std::min(each, count); ++k) {
+        if (leak.verdict.suspect_blocks.size() == kMaxSuspectBlocks) break;
+        const size_t at = count <= each ? k : k * (count - 1) / (each - 1);
+        const LiveBlock& block = live[candidate.live[at]];
+        leak.verdict.suspect_blocks.push_back({block.addr, block.size, block.birth});
+      }
+      for (const uint32_t index : candidate.live) {
+        if (leak.blocks.size() == Leak::kMaxBlocks) break;
+        const LiveBlock& block = live[index];
+        leak.blocks.push_back(
+            {candidate.input, candidate.where, block.addr, block.size, block.step});
+      }
+    }
+    std::stable_sort(leak.blocks.begin(), leak.blocks.end(),
+                     [](const LeakedBlock& a, const LeakedBlock& b) { return a.step < b.step; });
+  }
+
+  std::span<const LeakInput> inputs_;
+  std::span<const Candidate> candidates_;
+};
+
+// Growth of a driver's or the host's blocks is their client's where there is one.
+bool has_client(const Candidate& candidate, const ReplayResult& replay) {
+  return candidate.where.layer == Layer::kDriver &&
+         std::any_of(replay.pools.begin(), replay.pools.end(),
+                     [&](const Pool& pool) { return layer_contains(candidate.where, pool.where); });
+}
+
+}  // namespace
+
+std::string verdict_id(const Verdict& verdict) {
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  const auto mix = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+    hash = (hash ^ 0xFF) * 0x100000001B3u;
+  };
+  mix(verdict.cause);
+  mix(verdict.layer.value_or(""));
+  if (verdict.site) {
+    mix(verdict.site->file.value_or(""));
+    mix(verdict.site->function);
+    // Without the text the line must do.
+    mix(verdict.site->text.value_or(std::to_string(verdict.site->line.value_or(0))));
+  }
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+  return verdict.cause + '-' + std::string(text, 12);
+}
+
+std::vector<Leak> find_leaks(std::span<const LeakInput> inputs) {
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (Candidate& candidate : find_candidates(inputs, i)) {
+      if (!has_client(candidate, *inputs[i].replay)) candidates.push_back(std::move(candidate));
+    }
+  }
+  std::vector<Leak> leaks;
+  LeakMaker maker(inputs, candidates);
+  for (const auto& cluster : merge_candidates(candidates, inputs)) {
+    const std::vector<size_t> members = inner_only(cluster, candidates);
+    double gained = 0, least = 0;
+    for (const size_t i : members) {
+      const Candidate& candidate = candidates[i];
+      const ReplayResult& replay = *inputs[candidate.input].replay;
+      const double bytes = static_cast<double>(candidate.bytes);
+      gained += candidate.growth.shape == Shape::kGrowingBlock
+                    ? std::min(bytes, candidate.growth.total)
+                    : bytes;
+      least = std::max(least, least_total(replay.pools[replay.groups[candidate.groups[0]].pool]));
+    }
+    if (gained >= least) leaks.push_back(maker.make(members));
+  }
+  std::stable_sort(leaks.begin(), leaks.end(), [](const Leak& a, const Leak& b) {
+    return a.verdict.bytes_total > b.verdict.bytes_total;
+  });
+  return leaks;
+}
+
+}  // namespace memscope

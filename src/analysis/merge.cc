@@ -1,0 +1,122 @@
+#include "analysis/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+
+namespace memscope {
+namespace {
+
+class UnionFind {
+ public:
+  explicit UnionFind(size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), size_t{0});
+  }
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void unite(size_t a, size_t b) { parent_[find(a)] = find(b); }
+
+ private:
+  std::vector<size_t> parent_;
+};
+
+// They gain in the same steps, but for a tenth.
+bool gain_together(const Candidate& a, const Candidate& b) {
+  if (a.input != b.input || a.gains.size() != b.gains.size()) return false;
+  size_t both = 0, either = 0;
+  for (size_t i = 0; i < a.gains.size(); ++i) {
+    both += a.gains[i] && b.gains[i];
+    either += a.gains[i] || b.gains[i];
+  }
+  return either != 0 && both * 10 >= either * 9;
+}
+
+// User functions two stacks share, counted from the outermost.
+size_t shared_functions(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  size_t shared = 0;
+  while (shared < a.size() && shared < b.size() &&
+         a[a.size() - 1 - shared] == b[b.size() - 1 - shared]) {
+    ++shared;
+  }
+  return shared;
+}
+
+}  // namespace
+
+bool layer_contains(Where outer, Where inner) {
+  if (outer.layer == Layer::kHost && inner.layer == Layer::kTensor) return true;
+  return outer.layer == Layer::kDriver && outer.device == inner.device &&
+         (inner.layer == Layer::kPool || inner.layer == Layer::kWorkspace);
+}
+
+std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> candidates,
+                                                  std::span<const LeakInput> inputs) {
+  const size_t count = candidates.size();
+  UnionFind sets(count);
+  std::map<std::string, size_t> by_site, by_container, by_function;
+  std::vector<std::string> containers(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Candidate& candidate = candidates[i];
+    if (!candidate.site_key.empty()) {
+      // Of the nested layers one class each: the numbers are taken from the inner one.
+      const Layer layer = candidate.where.layer;
+      const bool device =
+          layer == Layer::kPool || layer == Layer::kDriver || layer == Layer::kWorkspace;
+      const bool host = layer == Layer::kTensor || layer == Layer::kHost;
+      const std::string key = std::to_string(device ? 1
+                                             : host ? 2
+                                                    : 3 + static_cast<int>(layer)) +
+                              candidate.site_key;
+      const auto [at, fresh] = by_site.try_emplace(key, i);
+      if (!fresh) sets.unite(i, at->second);
+    }
+    containers[i] = candidate.holders.majority_container();
+    if (!containers[i].empty()) {
+      const auto [at, fresh] = by_container.try_emplace(containers[i], i);
+      if (!fresh) sets.unite(i, at->second);
+    }
+  }
+
+  std::vector<std::vector<std::string>> functions(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Candidate& candidate = candidates[i];
+    functions[i] = inputs[candidate.input].sites->user_functions(candidate.stack);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!candidates[i].holders.empty()) continue;
+    // The nearest one with a known holder, by what their stacks share.
+    size_t best = count, best_shared = 0;
+    for (size_t j = 0; j < count; ++j) {
+      if (i == j || candidates[i].where.layer != candidates[j].where.layer) continue;
+      if (!gain_together(candidates[i], candidates[j])) continue;
+      if (candidates[j].holders.empty()) {
+        const bool one_function =
+            !candidates[i].function.empty() && candidates[i].function == candidates[j].function;
+        if (one_function) sets.unite(i, j);
+        continue;
+      }
+      size_t shared = 2 * shared_functions(functions[i], functions[j]);
+      if (shared != 0 && candidates[i].function == candidates[j].function) ++shared;
+      if (shared > best_shared) {
+        best = j;
+        best_shared = shared;
+      }
+    }
+    if (best != count) sets.unite(i, best);
+  }
+
+  std::map<size_t, std::vector<size_t>> clusters;
+  for (size_t i = 0; i < count; ++i) clusters[sets.find(i)].push_back(i);
+  std::vector<std::vector<size_t>> result;
+  for (auto& [root, members] : clusters) {
+    std::stable_sort(members.begin(), members.end(),
+                     [&](size_t a, size_t b) { return candidates[a].bytes > candidates[b].bytes; });
+    result.push_back(std::move(members));
+  }
+  return result;
+}
+
+}  // namespace memscope
