@@ -17,8 +17,8 @@ rm -f build/settings
 log=$(mktemp)
 CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install --disable-pip-version-check \
   --no-build-isolation --no-deps --no-index --force-reinstall \
-  -C build-dir=build -C cmake.build-type=RelWithDebInfo -C cmake.define.MEMSCOPE_TESTS=OFF \
-  -C install.strip=false . > "$log" 2>&1 < /dev/null || { tail -60 "$log" >&2; rm -f "$log"; exit 1; }
+  --config-settings=build-dir=build --config-settings=install.strip=false . \
+  > "$log" 2>&1 < /dev/null || { tail -60 "$log" >&2; rm -f "$log"; exit 1; }
 rm -f "$log"
 mv "$started" $stamp
-echo "install: $(.venv/bin/msmemscope --version 2> /dev/null || echo done)"
+echo "install: .venv/bin/msmemscope and the package are ready ($((SECONDS)) s)"

@@ -26,13 +26,13 @@ stage() {  # name command...
 }
 
 make=(make --no-print-directory)
-slow=()
-[ $full = 0 ] || slow=(PYTEST_ARGS=--full)
+
+[ $full = 0 ] || export MEMSCOPE_TEST_FULL=1  # the tests read it: more rounds, larger inputs
 
 stage 'C++ tests' "${make[@]}" test-cpp
-stage "Python tests on .venv's PyTorch" "${make[@]}" test-python "${slow[@]}"
-stage 'Python tests on the second PyTorch' "${make[@]}" test-torch2 "${slow[@]}"
-[ $full = 0 ] || stage 'Python tests on the newest PyTorch' "${make[@]}" test-torch-newest "${slow[@]}"
+stage "Python tests on .venv's PyTorch" "${make[@]}" test-python
+stage 'Python tests on the second PyTorch' "${make[@]}" test-torch2
+[ $full = 0 ] || stage 'Python tests on the newest PyTorch' "${make[@]}" test-torch-newest
 stage 'zoo' "${make[@]}" zoo
 stage 'fuzzers' "${make[@]}" fuzz FUZZ_SECONDS=$((full ? 300 : 20))
 stage 'sanitizers' "${make[@]}" sanitize
