@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import NamedTuple
 
 from ._say import raw_line, say_once
 
@@ -234,12 +233,13 @@ def _checked(name: str, key: str, value: str) -> str:
     return result
 
 
-class Inherited(NamedTuple):
+class Inherited:
     """What MSMEMSCOPE_CONFIG says."""
 
-    mode: str
-    pid: int
-    settings: dict[str, str]
+    def __init__(self, mode: str, pid: int, settings: dict[str, str]) -> None:
+        self.mode = mode
+        self.pid = pid
+        self.settings = settings
 
 
 def inherited() -> Inherited | None:

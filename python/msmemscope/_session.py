@@ -168,11 +168,13 @@ class Session:
             configure("slab_bytes", str(CHILD_SLAB_BYTES))
 
     def _record_settings(self) -> None:
-        """Writes the settings in force into the trace: at the first step, else at the end, for a
-        process without any event shall make no trace."""
+        """Writes the settings in force into the trace: after the first step, else at the end, for
+        a process without any event shall make no trace."""
         if self._settings_recorded:
             return
         self._settings_recorded = True
+        if not self.agent.status().get("directory"):
+            return  # no trace: there is none to be had, and the agent has said why
         settings = [(key, value) for key, value in self.settings.values.items() if value]
         settings += [(f"expect_growth.{n}", p) for n, p in enumerate(self._patterns, start=1)]
         try:
