@@ -310,27 +310,47 @@ void Replay::record(const Event& event) {
 void Replay::holder(const Event& event) {
   const auto record = decode_record<HolderRecord>(event.words);
   if (!record) return;
-  if (result_.side.holders.size() >= SideRecords::kMaxHolders) {
+  if (result_.side.holders.size() + late_holders_.size() >= SideRecords::kMaxHolders) {
     ++result_.side.left_out;
     return;
   }
+  HolderSeen seen{.addr = record->addr,
+                  .birth = record->birth,
+                  .root = std::string(record->root),
+                  .path = std::string(record->path),
+                  .file = std::string(record->file),
+                  .function = std::string(record->function),
+                  .text = std::string(record->text),
+                  .cause = std::string(record->cause),
+                  .line = record->line,
+                  .end_line = record->end_line};
+  if (join(seen)) {
+    result_.side.holders.push_back(std::move(seen));
+  } else if (seen.birth != 0) {
+    // Its block may come yet: the record and the alloc may be of one time.
+    late_holders_.push_back(std::move(seen));
+  }
+}
+
+// Finds the live block a holder speaks of. `birth` comes in as the record has it.
+bool Replay::join(HolderSeen& seen) {
   for (const Pool& pool : result_.pools) {
-    const auto at = live_.find(block_key(record->addr, pool.where));
+    const auto at = live_.find(block_key(seen.addr, pool.where));
     if (at == live_.end()) continue;
     const Block& block = at->second;
-    if (record->birth != 0) {
+    if (seen.birth != 0) {
       // In ticks by the table; a writer that only knows epoch times (SuspectBlock) may give those.
       const auto near = [&](uint64_t time) {
         return std::max(time, block.birth) - std::min(time, block.birth) <= order_.skew();
       };
-      if (!near(record->birth) && !near(time_of_(record->birth))) continue;
+      if (!near(seen.birth) && !near(time_of_(seen.birth))) continue;
     }
-    result_.side.holders.push_back(
-        {record->addr, block.birth, block.group, block.size, std::string(record->root),
-         std::string(record->path), std::string(record->file), std::string(record->function),
-         std::string(record->text), std::string(record->cause), record->line, record->end_line});
-    return;
+    seen.birth = block.birth;
+    seen.group = block.group;
+    seen.size = block.size;
+    return true;
   }
+  return false;
 }
 
 // -- steps ----------------------------------------------------------------------------------------
@@ -434,6 +454,9 @@ std::vector<LiveBlock> Replay::list_live() const {
 
 ReplayResult Replay::finish() {
   if (forget_pending_) forget_unseeded();
+  for (HolderSeen& seen : late_holders_) {
+    if (join(seen)) result_.side.holders.push_back(std::move(seen));
+  }
   // A boundary with no event after it: its step is over all the same.
   while (!frozen_ && step_ <= result_.plan.count()) end_step();
   for (Pool& pool : result_.pools) {

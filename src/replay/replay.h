@@ -78,6 +78,7 @@ class Replay {
   void window(const Event& event);
   void record(const Event& event);
   void holder(const Event& event);
+  bool join(HolderSeen& seen);
   void undo(const Event& event);
 
   uint32_t group_of(StackId stack, Where where);
@@ -120,6 +121,8 @@ class Replay {
   static constexpr size_t kUndoDepth = 64;
   Freed freed_[kUndoDepth];
   size_t freed_at_ = 0;
+
+  std::vector<HolderSeen> late_holders_;  // whose block was not seen yet
 
   ReplayResult result_;
 };

@@ -304,6 +304,13 @@ TEST(Replay, HoldersAreJoinedWithTheLiveBlock) {
   EXPECT_EQ(result.side.holders[0].size, 100u);
 }
 
+TEST(Replay, AHolderMayComeBeforeItsBlock) {
+  Story story;
+  story.source.add_record(5, HolderRecord{.addr = 0x10, .birth = 5, .root = "module"});
+  story.alloc(5, 0x10, 100, story.a);
+  EXPECT_EQ(story.run().side.holders.size(), 1u);
+}
+
 TEST(Replay, DeviceFilter) {
   Story story;
   story.alloc(5, 0x10, 100, story.a);
