@@ -1,19 +1,15 @@
-// The fixture of elf_patch's tests. Each test builds small shared libraries with the system's C
-// compiler in a directory of its own and watches their calls of a function `hooked`, which the
-// library libdefiner*.so defines. The replacement counts and calls on.
+// The fixture of elf_patch's tests: small libraries whose calls of a function `hooked` are watched.
+// The library libdefiner*.so defines it; the replacement counts and calls on.
 #pragma once
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <vector>
 
 #include "capture/elf_patch.h"
+#include "capture/small_libraries.h"
 
 namespace memscope::capture::elf_patch_test {
 
@@ -42,42 +38,18 @@ inline void count_change() noexcept {
   ++changes;
 }
 
-class ElfPatchTest : public testing::Test {
+class ElfPatchTest : public SmallLibraries {
  protected:
   void SetUp() override {
-    std::string path = testing::TempDir() + "memscope_elf_patch_XXXXXX";
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    directory_ = path;
+    SmallLibraries::SetUp();
     calls = 0;
     ASSERT_TRUE(elf_patch::add(kHooks, count_change));
   }
   void TearDown() override {
     elf_patch::restore();
-    for (void* handle : handles_) dlclose(handle);
-    std::filesystem::remove_all(directory_);
+    SmallLibraries::TearDown();
   }
 
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
-
-  // Compiles `source` into lib<name>.so.
-  void build(const std::string& name, const std::string& source, const std::string& flags = "") {
-    std::ofstream(path(name + ".c")) << source;
-    const char* compiler = getenv("CC");
-    const std::string command = std::string(compiler == nullptr ? "cc" : compiler) +
-                                " -shared -fPIC -O1 -o " + path("lib" + name + ".so") + " " +
-                                path(name + ".c") + " -L" + directory_ + " " + flags;
-    ASSERT_EQ(std::system(command.c_str()), 0) << command;
-  }
-  void* open(const std::string& name, int flags = RTLD_LAZY | RTLD_LOCAL) {
-    void* handle = dlopen(path("lib" + name + ".so").c_str(), flags);
-    EXPECT_NE(handle, nullptr) << dlerror();
-    if (handle != nullptr) handles_.push_back(handle);
-    return handle;
-  }
-  void close(void* handle) {
-    std::erase(handles_, handle);
-    dlclose(handle);
-  }
   static IntFunction function(void* handle, const char* name) {
     return reinterpret_cast<IntFunction>(dlsym(handle, name));
   }
@@ -93,9 +65,6 @@ class ElfPatchTest : public testing::Test {
     EXPECT_EQ(call(1), 2);
     EXPECT_EQ(calls, times);
   }
-
-  std::string directory_;
-  std::vector<void*> handles_;
 };
 
 }  // namespace memscope::capture::elf_patch_test

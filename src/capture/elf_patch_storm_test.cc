@@ -170,7 +170,7 @@ TEST_F(ElfPatchTest, ObjectsComeAndGoDuringRefresh) {
 }
 
 // The child of a fork in the middle of a refresh finds nobody who holds the lock.
-TEST_F(ElfPatchTest, AForkedChildCanRefreshAndRestore) {
+TEST_F(ElfPatchTest, AForkedChildKeepsItsHooks) {
   const IntFunction call = build_pair("");
   elf_patch::refresh();
   std::atomic<bool> stop{false};
