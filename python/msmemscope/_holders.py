@@ -138,14 +138,14 @@ def _spread(items: list[int], count: int) -> list[int]:
 
 
 def _container(found: Found) -> tuple[Any, list[Step]]:
-    """The object that the samples have in common and the steps down to it. Item steps below the
-    last name are within it; the last step, the tensor, is not part of it."""
-    steps = found.steps[:-1] if len(found.steps) > 1 else found.steps
-    # The outermost container of many is what piles up: the first step that is followed by "any
-    # item" rather than a particular key.
-    for index, step in enumerate(found.steps[1:], start=1):
+    """The object that piles up, and the steps down to it: the outermost of which any item leads to
+    a sample (step.name "*"); else what has the tensor under one key; else the tensor itself."""
+    steps = found.steps
+    for index, step in enumerate(steps[1:], start=1):
         if step.kind == "item" and step.name == "*":
-            return found.steps[index - 1].value, found.steps[:index]
+            return steps[index - 1].value, steps[:index]
+    if len(steps) > 1 and steps[-1].kind in ("item", "ref"):
+        steps = steps[:-1]
     return steps[-1].value, steps
 
 

@@ -164,8 +164,9 @@ class Walk:
 
     def _look_at_frames(self, frontier: list[int], level: int) -> None:
         for key in frontier:
-            for frame, name in self._live.names.get(key, ()):
-                self._roots.append((level, "frame", key, (frame, name)))
+            names = self._live.names.get(key)
+            if names:  # the outermost: the others were handed it
+                self._roots.append((level, "frame", key, names[-1]))
 
     def _best(self) -> tuple[int, str, int, Any] | None:
         if not self._roots:
@@ -201,7 +202,7 @@ class Walk:
                 steps.append(Step(step_kind, name, thing))
             above = thing
             index += 1
-        return Found(kind, where, file, steps, len(self._reached[key]))
+        return Found(kind, where, file, _plain(steps), len(self._reached[key]))
 
 
 def _first_steps(
@@ -247,6 +248,22 @@ def _first_steps(
         where = _qualified(code) if code is not None else type(holder).__name__
         return where, getattr(code, "co_filename", None), [Step("local", "", child)]
     return type(holder).__name__, None, [Step("ref", "", child)]
+
+
+def _plain(steps: list[Step]) -> list[Step]:
+    """A torch module's members as its user writes them: model.seen, not model._buffers["seen"]."""
+    plain: list[Step] = []
+    for step in steps:
+        if (
+            step.kind == "item"
+            and plain
+            and plain[-1].kind == "attr"
+            and plain[-1].name in ("_buffers", "_parameters", "_modules")
+        ):
+            plain[-1] = Step("attr", step.name, step.value)
+        else:
+            plain.append(step)
+    return plain
 
 
 def _qualified(code: Any) -> str:

@@ -3,6 +3,11 @@
 No user code runs: types are looked at, never asked (isinstance would call `__class__`), and tensor
 subclasses' __torch_function__ is off meanwhile. Nothing is collected, imported or allocated on a
 device. A tensor that refuses is passed over.
+
+A tensor whose Python object nobody refers to any more may live on in C++, which then owns the
+Python object (torch/csrc/autograd/python_variable.cpp, "PyObject preservation"). The collector
+still shows such objects; having taken a reference to one, the ownership must be turned round by
+_fix_weakref(), as for weak references, or torch warns when the tensor dies first.
 """
 
 from __future__ import annotations
@@ -45,9 +50,12 @@ def storage_address(torch: Any) -> Any:
     """A function from a tensor to its storage's address, 0 where it has none."""
     to_storage = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
     is_cow = getattr(torch._C, "_is_cow_tensor", None)  # its address would be a copy's
+    take_over = getattr(torch.Tensor, "_fix_weakref", None)
 
     def address(tensor: Any) -> int:
         try:
+            if take_over is not None:
+                take_over(tensor)
             if is_cow is not None and is_cow(tensor):
                 return 0
             return int(to_storage(tensor).data_ptr())
