@@ -21,6 +21,7 @@ std::string three_digits(double value) {
 
 std::string format_bytes(double bytes) {
   if (!std::isfinite(bytes)) return "unknown";
+  if (std::abs(bytes) < 0.005) return "0 B";  // what rounding leaves of a level slope
   if (bytes < 0) return "-" + format_bytes(-bytes);
   if (bytes < 999.5) {
     // Fractions of a byte are slopes; blocks are whole.
@@ -42,7 +43,7 @@ std::string format_bytes(int64_t bytes) {
 }
 
 std::string format_bytes_change(double bytes) {
-  return bytes > 0 ? "+" + format_bytes(bytes) : format_bytes(bytes);
+  return bytes >= 0.005 ? "+" + format_bytes(bytes) : format_bytes(bytes);
 }
 
 std::string format_count(int64_t count) {

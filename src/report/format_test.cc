@@ -32,6 +32,8 @@ TEST(FormatBytes, SlopesMayBeFractionsOrUnknown) {
   EXPECT_EQ(format_bytes_change(1 << 20), "+1.00 MiB");
   EXPECT_EQ(format_bytes_change(-1024), "-1.00 KiB");
   EXPECT_EQ(format_bytes_change(0), "0 B");
+  EXPECT_EQ(format_bytes_change(1e-9), "0 B");
+  EXPECT_EQ(format_bytes_change(-1e-9), "0 B");
 }
 
 TEST(FormatCount, ThousandsApart) {

@@ -42,13 +42,29 @@ std::string input_name(const InputSummary& input) {
   return printable(name);
 }
 
+// "8 processes", or "3 inputs" where some are other people's files.
+std::string inputs_text(const std::vector<InputSummary>& inputs) {
+  const bool processes = std::all_of(inputs.begin(), inputs.end(),
+                                     [](const InputSummary& i) { return i.process.has_value(); });
+  return std::to_string(inputs.size()) + (processes ? " processes" : " inputs");
+}
+
+// What the input is called in a row: its rank, else its place in the list.
+std::string row_name(const Diagnosis& d, int64_t input) {
+  const auto index = static_cast<size_t>(input);
+  if (index < d.inputs.size() && d.inputs[index].process && d.inputs[index].process->rank) {
+    return "rank " + std::to_string(*d.inputs[index].process->rank);
+  }
+  return "#" + std::to_string(input);
+}
+
 void add_header(const Diagnosis& d, const TerminalStyle& style, std::string& out) {
   const Paint paint(style);
   const std::string dot = std::string(" ") + std::string(paint.dot()) + " ";
   std::string rest;
   if (!d.inputs.empty()) rest = input_name(d.inputs.front());
   if (d.inputs.size() > 1) {
-    rest += dot + format_plural(static_cast<int64_t>(d.inputs.size()), "input");
+    rest += dot + inputs_text(d.inputs);
   }
   rest += dot + steps_text(d.steps);
   if (!d.devices.empty()) {
@@ -130,7 +146,7 @@ void add_memory(const Diagnosis& d, const TerminalStyle& style, std::string& out
          "\n";
   for (const LayerSummary* layer : rows) {
     std::string name = layer->device + " " + layer->layer;
-    if (d.inputs.size() > 1) name = "#" + std::to_string(layer->input) + " " + name;
+    if (d.inputs.size() > 1) name = row_name(d, layer->input) + " " + name;
     const std::string slope =
         layer->bytes_per_step ? format_bytes_change(*layer->bytes_per_step) : "-";
     row(printable(name), layer->allocated, slope);
@@ -178,11 +194,14 @@ void add_basis(const Diagnosis& d, const TerminalStyle& style, std::string& out)
                                      [](const InputSummary& i) { return i.ended == "running"; });
   if (killed != 0) {
     add(d.inputs.size() == 1 ? "the process was killed"
-                             : format_plural(killed, "process") + " killed");
+                             : std::to_string(killed) + " of them killed");
   }
   if (running != 0) add("still running");
   if (d.inputs.size() == 1) {
     add(printable(relative_path(d.inputs.front().path, style.working_directory)));
+  } else if (!d.inputs.empty()) {
+    const std::string& path = d.inputs.front().path;  // of several: the run they are in
+    add(printable(relative_path(path.substr(0, path.rfind('/')), style.working_directory)));
   }
   line("trace", trace, !complete || d.dropped_events != 0);
   for (size_t i = 0; i < std::min(d.gaps.size(), kGaps); ++i) {

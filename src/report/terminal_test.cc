@@ -46,7 +46,7 @@ trace   complete · memscopeDumpResults/run-1/host-x-7
 TEST(DiagnosisText, NoLeakIsAVerdictWithItsLimit) {
   const std::string text = diagnosis_text(sample_healthy(), plain());
   EXPECT_THAT(text,
-              HasSubstr("OK  no leak: nothing grows by more than 2.10 KiB per step over 290"));
+              HasSubstr("OK  no leak: nothing grows by more than 2.10 KiB a step (290 steps)"));
   EXPECT_THAT(text, Not(HasSubstr("LEAK")));
   EXPECT_THAT(text, Not(HasSubstr("Nothing else")));
 }

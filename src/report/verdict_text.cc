@@ -1,5 +1,7 @@
 #include "report/verdict_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -202,11 +204,12 @@ std::string none_text(const Verdict& v, const TerminalStyle& style) {
     unit = "second";
   }
   std::string out;
-  if (limit && std::isfinite(*limit)) {
-    std::string line = "no leak: nothing grows by more than " + format_bytes(*limit) + " per ";
-    line += unit;
+  const bool healthy = limit && std::isfinite(*limit);
+  if (healthy) {
+    std::string line =
+        fmt::format("no leak: nothing grows by more than {} a {}", format_bytes(*limit), unit);
     if (steps && unit == "step") {
-      line += " over " + format_plural(static_cast<int64_t>(*steps), "step");
+      line += " (" + format_plural(static_cast<int64_t>(*steps), "step") + ")";
     }
     out = with_confidence("OK", paint.good("OK"), line, v, style);
   } else {
@@ -217,8 +220,8 @@ std::string none_text(const Verdict& v, const TerminalStyle& style) {
              paint.strong(part) + "\n";
     }
   }
-  Rows rows(style, out);
-  if (!v.advice.empty()) rows.text("do", printable(v.advice));
+  // A healthy run needs no advice.
+  if (!healthy && !v.advice.empty()) Rows(style, out).text("do", printable(v.advice));
   return out;
 }
 

@@ -1,0 +1,16 @@
+// The commands: each takes the words after its verb and returns the exit status (0 fine, 1
+// --fail-on matched, 2 wrong use or unreadable input, after one line on stderr).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace memscope::cli {
+
+int analyze_command(const std::vector<std::string>& arguments);
+int info_command(const std::vector<std::string>& arguments);
+int run_command(const LauncherOptions& options);
+
+}  // namespace memscope::cli

@@ -1,0 +1,28 @@
+// From paths of the command line to a diagnosis: what `analyze` and the launcher share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/diagnosis.h"
+#include "core/result.h"
+
+namespace memscope::cli {
+
+struct DiagnoseRequest {
+  std::vector<std::string> inputs;  // as given
+  bool all_runs = false;
+  std::optional<int64_t> first_step, last_step;
+  std::optional<std::string> device;        // "cuda:0"
+  std::optional<std::string> suppressions;  // a file
+};
+
+struct Found {
+  Diagnosis diagnosis;
+  std::string leak_lines;  // msMemScope's own report, see report/compat.h
+};
+
+Result<Found> diagnose_inputs(const DiagnoseRequest& request);
+
+}  // namespace memscope::cli

@@ -1,0 +1,232 @@
+// `msmemscope info INPUT`: what is in a trace, how complete it is, and what is missing and why.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/inputs.h"
+#include "cli/output.h"
+#include "cli/trace_summary.h"
+#include "report/format.h"
+#include "report/paint.h"
+#include "report/text.h"
+
+namespace memscope::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> inputs;
+  bool help = false, json = false, all_runs = false;
+};
+
+void describe(CLI::App& app, Arguments& arguments) {
+  app.set_help_flag();
+  app.add_option("INPUT", arguments.inputs)->group("");
+  app.add_flag("--all-runs", arguments.all_runs,
+               "all runs of a directory of runs, not just the newest")
+      ->group("Options");
+  app.add_flag("--json", arguments.json, "one JSON object")->group("Options");
+  app.add_flag("-h,--help", arguments.help, "this text")->group("Options");
+}
+
+std::string help_text() {
+  Arguments arguments;
+  CLI::App app;
+  describe(app, arguments);
+  return "Says what is in a run or a trace: who was traced, how it ended, what was\n"
+         "dropped, what was switched off and why, where the files lie, which child\n"
+         "processes were not traced.\n"
+         "\n"
+         "Usage\n"
+         "  msmemscope info INPUT... [options]\n" +
+         option_help(app) +
+         "\n"
+         "Exit status\n"
+         "  0 fine, 2 wrong use or unreadable input\n";
+}
+
+// Rows "  label      text", wrapped and hung under the text.
+class Rows {
+ public:
+  explicit Rows(const TerminalStyle& style) : style_(style), paint_(style) {}
+
+  void head(std::string_view text) {
+    out_ += paint_.strong(cut_end(printable(text), style_.width, paint_.ellipsis())) + "\n";
+  }
+  void row(std::string_view label, std::string_view text, bool warn = false) {
+    for (const std::string& line : wrap(printable(text), style_.width - kLabel)) {
+      std::string name = "  " + std::string(label);
+      name.resize(kLabel, ' ');
+      out_ += paint_.label(name) + (warn ? paint_.warning(line) : line) + "\n";
+      label = "";
+    }
+  }
+  std::string take() { return std::move(out_); }
+  std::string_view dot() const { return paint_.dot(); }
+
+ private:
+  static constexpr size_t kLabel = 13;
+  const TerminalStyle& style_;
+  Paint paint_;
+  std::string out_;
+};
+
+constexpr size_t kListed = 10;  // notices, children, damage: lines of each
+
+std::string ended_text(const std::string& ended) {
+  if (ended == "stop") return "stopped recording";
+  if (ended == "exit") return "ended cleanly";
+  if (ended == "killed") return "was killed";
+  if (ended == "running") return "is still running";
+  return "ended in an unknown way";
+}
+
+// "poolAlloc" as "pool alloc".
+std::string words(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    const bool capital = c >= 'A' && c <= 'Z';
+    if (capital) text += ' ';
+    text += capital ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return text;
+}
+
+void add_completeness(const TraceSummary& s, Rows& rows) {
+  if (s.complete()) {
+    rows.row("complete", "yes: no event dropped, none before the hooks came");
+  } else {
+    std::vector<std::string> why;
+    if (s.info.dropped_events() != 0) {
+      std::string kinds;
+      for (const auto& [kind, drop] : s.info.dropped) {
+        kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ",
+                             format_count(static_cast<int64_t>(drop.count)), record_name(kind));
+      }
+      why.push_back(fmt::format(
+          "{} dropped ({})", format_plural(static_cast<int64_t>(s.info.dropped_events()), "event"),
+          kinds));
+    }
+    if (s.info.preexisting != 0) {
+      why.push_back(format_plural(static_cast<int64_t>(s.info.preexisting), "block") +
+                    " older than the hooks");
+    }
+    if (!s.info.gaps.empty()) {
+      why.push_back(format_plural(static_cast<int64_t>(s.info.gaps.size()), "gap"));
+    }
+    if (!s.damage.empty()) why.emplace_back("damage");
+    rows.row("complete", fmt::format("no: {}", fmt::join(why, ", ")), true);
+  }
+  for (const auto& gap : s.info.gaps) {
+    rows.row("gap", format_duration(gap.to_ns > gap.from_ns ? gap.to_ns - gap.from_ns : 0) + ": " +
+                        gap.reason);
+  }
+}
+
+std::string file_text(const TraceSummary::File& file) {
+  return file.path.empty()
+             ? "none"
+             : fmt::format("{} ({})", file.path, format_bytes(static_cast<int64_t>(file.bytes)));
+}
+
+std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
+  Rows rows(style);
+  std::string head = s.path;
+  if (s.info.process) {
+    const ProcessInfo& p = *s.info.process;
+    head = std::filesystem::path(p.argv0).filename().string();
+    head += fmt::format("{}pid {} on {}", rows.dot(), p.pid, p.host);
+    if (p.rank) head += fmt::format("{}rank {}", rows.dot(), *p.rank);
+  }
+  rows.head(fmt::format("{}{}{}", head, rows.dot(), ended_text(s.info.ended)));
+  if (s.info.process && !s.info.process->command.empty()) {
+    rows.row("command", s.info.process->command);
+  }
+  if (s.info.process) {
+    rows.row("versions",
+             fmt::format("agent {}, Python {}", s.info.process->agent,
+                         s.info.process->python.empty() ? "none" : s.info.process->python));
+    if (!s.info.process->parent_trace.empty()) {
+      rows.row("parent", s.info.process->parent_trace);
+    }
+  }
+  rows.row("trace", file_text(s.trace));
+  rows.row("slab", s.slab.path.empty() && s.info.ended == "exit" ? "removed at the clean end"
+                                                                 : file_text(s.slab));
+  std::string counts;
+  for (const auto& [name, count] : s.events) {
+    counts +=
+        (counts.empty() ? "" : ", ") + format_plural(static_cast<int64_t>(count), words(name));
+  }
+  rows.row("recorded", fmt::format("{} in {}", counts.empty() ? "nothing" : counts,
+                                   format_duration(s.last_ns - s.first_ns)));
+  add_completeness(s, rows);
+  std::string settings;
+  for (const auto& [key, value] : s.info.configs) {
+    if (!value.empty())
+      settings += fmt::format("{}{}={}", settings.empty() ? "" : ", ", key, value);
+  }
+  if (!settings.empty()) rows.row("settings", settings);
+  for (size_t i = 0; i < std::min(s.info.notices.size(), kListed); ++i) {
+    rows.row("off", s.info.notices[i].what + ": " + s.info.notices[i].why, true);
+  }
+  for (size_t i = 0; i < std::min(s.info.children.size(), kListed); ++i) {
+    const auto& child = s.info.children[i];
+    rows.row("child", fmt::format("pid {} ({}): {}", child.pid, child.how,
+                                  child.traced.empty() ? "not traced" : child.traced));
+  }
+  if (s.info.children.size() > kListed) {
+    rows.row("", fmt::format("and {} more", s.info.children.size() - kListed));
+  }
+  for (size_t i = 0; i < std::min(s.damage.size(), kListed); ++i) {
+    rows.row("damage", s.damage[i], true);
+  }
+  return rows.take();
+}
+
+}  // namespace
+
+int info_command(const std::vector<std::string>& words) {
+  Arguments arguments;
+  CLI::App app;
+  describe(app, arguments);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return fail(fmt::format("info: {}; see info --help", error.what()));
+  }
+  if (arguments.help) {
+    const auto written = write_to("stdout", help_text());
+    return written ? 0 : fail(written.error().message);
+  }
+  if (arguments.inputs.empty()) {
+    return fail("info: no input; give a run's directory or a trace, see info --help");
+  }
+  auto paths = expand_inputs(arguments.inputs, arguments.all_runs);
+  if (!paths) return fail(paths.error().message);
+
+  const TerminalStyle style = style_for(STDOUT_FILENO);
+  std::vector<TraceSummary> summaries;
+  for (const std::string& path : paths.value()) {
+    auto summary = summarize_trace(path);
+    if (!summary) return fail(summary.error().message);
+    summaries.push_back(std::move(summary).value());
+  }
+  std::string text;
+  if (arguments.json) {
+    text = summaries_json(summaries);
+  } else {
+    for (const TraceSummary& summary : summaries) {
+      if (!text.empty()) text += "\n";
+      text += text_of(summary, style);
+    }
+  }
+  const auto written = write_to("stdout", text);
+  return written ? 0 : fail(written.error().message);
+}
+
+}  // namespace memscope::cli

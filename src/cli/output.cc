@@ -1,0 +1,64 @@
+#include "cli/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "report/text.h"
+
+namespace memscope::cli {
+
+Result<void> write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return Error{fmt::format("cannot write: {}", std::strerror(errno))};
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+Result<void> write_file(const std::string& path, std::string_view text) {
+  std::string draft = path + ".XXXXXX";
+  const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // mode 0600, and never a file that is there
+  if (fd < 0) return Error{fmt::format("cannot write {}: {}", path, std::strerror(errno))};
+  Result<void> result = write_all(fd, text);
+  if (result && ::fsync(fd) != 0 && errno != EINVAL) {
+    result = Error{fmt::format("cannot write: {}", std::strerror(errno))};
+  }
+  if (::close(fd) != 0 && result) {
+    result = Error{fmt::format("cannot write: {}", std::strerror(errno))};
+  }
+  if (result && ::rename(draft.c_str(), path.c_str()) != 0) {
+    result = Error{fmt::format("cannot rename: {}", std::strerror(errno))};
+  }
+  if (!result) {
+    ::unlink(draft.c_str());
+    return Error{fmt::format("{}: {}", path, result.error().message)};
+  }
+  return {};
+}
+
+Result<void> write_to(const std::string& target, std::string_view text) {
+  if (target == "none") return {};
+  if (target == "stdout") return write_all(STDOUT_FILENO, text);
+  if (target == "stderr") return write_all(STDERR_FILENO, text);
+  return write_file(target, text);
+}
+
+void say(std::string_view line) {
+  // One write, so that lines of several processes do not mix.
+  (void)write_all(STDERR_FILENO, "msmemscope: " + printable(line) + "\n");
+}
+
+int fail(std::string_view line) {
+  say(line);
+  return 2;
+}
+
+}  // namespace memscope::cli

@@ -1,0 +1,27 @@
+// Where a result goes: stdout, stderr, nowhere, or a file that appears whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace memscope::cli {
+
+// All of `text`, whatever the descriptor does with partial writes.
+Result<void> write_all(int fd, std::string_view text);
+
+// Writes a file beside `path` and renames it: mode 0600, never half of it, and what was there
+// before stays until then.
+Result<void> write_file(const std::string& path, std::string_view text);
+
+// `target`: "stdout", "stderr", "none" or a file's path, as --report-to takes it.
+Result<void> write_to(const std::string& target, std::string_view text);
+
+// One line on stderr, with the tool's name before it. Control characters are made harmless.
+void say(std::string_view line);
+
+// The same, for what ends the command: returns the exit status for wrong use, 2.
+int fail(std::string_view line);
+
+}  // namespace memscope::cli

@@ -1,0 +1,60 @@
+#include "cli/run_report.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+
+namespace memscope::cli {
+
+ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) {
+  sigset_t set;
+  sigset_t old_mask;
+  sigemptyset(&set);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, &old_mask);
+  struct sigaction standard {};
+  struct sigaction old_child {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &standard, &old_child);
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigprocmask(SIG_SETMASK, &old_mask, nullptr);
+    int status = 2;
+    try {
+      status = report();
+    } catch (...) {  // memory ran out: the program's exit status must not change for it
+    }
+    ::_exit(status);
+  }
+  ReportEnd end = ReportEnd::kFailed;
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(seconds);
+  while (child > 0) {
+    int status = 0;
+    if (::waitpid(child, &status, WNOHANG) == child) {
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) end = ReportEnd::kDone;
+      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) end = ReportEnd::kInterrupted;
+      break;
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
+    const timespec wait{left > 0 ? left / 1'000'000'000 : 0, left > 0 ? left % 1'000'000'000 : 0};
+    const int signal = left > 0 ? sigtimedwait(&set, nullptr, &wait) : -1;
+    if (signal == SIGCHLD || (signal < 0 && left > 0)) continue;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    end = signal < 0 ? ReportEnd::kTooLong : ReportEnd::kInterrupted;
+    break;
+  }
+  sigaction(SIGCHLD, &old_child, nullptr);
+  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
+  return end;
+}
+
+}  // namespace memscope::cli

@@ -1,0 +1,136 @@
+#include "cli/trace_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "trace/reader.h"
+#include "trace/records.h"
+
+namespace memscope::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Definitions and the agent's own book-keeping say nothing about the program.
+bool is_of_the_program(uint8_t kind) {
+  return (kind >= 1 && kind <= 4) || (kind >= 32 && kind < 64) ||
+         kind == static_cast<uint8_t>(Kind::kSeed);
+}
+
+TraceSummary::File file_at(const std::filesystem::path& path) {
+  std::error_code error;
+  TraceSummary::File file{path.string(), 0};
+  if (!path.empty()) file.bytes = std::filesystem::file_size(path, error);
+  if (error) file.bytes = 0;
+  return file;
+}
+
+Json json_of(const TraceSummary::File& file) {
+  if (file.path.empty()) return nullptr;
+  return Json{{"path", file.path}, {"bytes", file.bytes}};
+}
+
+Json json_of(const ProcessInfo& p) {
+  return Json{{"host", p.host},
+              {"rank", p.rank ? Json(*p.rank) : Json(nullptr)},
+              {"pid", p.pid},
+              {"parent_pid", p.parent_pid},
+              {"parent_trace", p.parent_trace},
+              {"argv0", p.argv0},
+              {"command", p.command},
+              {"agent", p.agent},
+              {"python", p.python},
+              {"start_ns", p.start_ns}};
+}
+
+Json json_of(const TraceSummary& s) {
+  Json dropped = Json::object();
+  for (const auto& [kind, drop] : s.info.dropped) {
+    dropped[record_name(kind)] = Json{{"events", drop.count}, {"bytes", drop.bytes}};
+  }
+  Json gaps = Json::array(), notices = Json::array(), children = Json::array(),
+       windows = Json::array();
+  for (const auto& gap : s.info.gaps) {
+    gaps.push_back(Json{{"from_ns", gap.from_ns}, {"to_ns", gap.to_ns}, {"reason", gap.reason}});
+  }
+  for (const auto& notice : s.info.notices) {
+    notices.push_back(Json{{"what", notice.what}, {"why", notice.why}});
+  }
+  for (const auto& child : s.info.children) {
+    children.push_back(Json{{"pid", child.pid}, {"how", child.how}, {"traced", child.traced}});
+  }
+  for (const auto& window : s.info.windows) {
+    windows.push_back(Json{{"action", window.action}, {"time_ns", window.time}});
+  }
+  return Json{{"path", s.path},
+              {"process", s.info.process ? json_of(*s.info.process) : Json(nullptr)},
+              {"ended", s.info.ended},
+              {"complete", s.complete()},
+              {"format", fmt::format("{}.{}", s.info.format_major, s.info.format_minor)},
+              {"trace", json_of(s.trace)},
+              {"slab", json_of(s.slab)},
+              {"first_ns", s.first_ns},
+              {"last_ns", s.last_ns},
+              {"events", Json(s.events)},
+              {"preexisting", s.info.preexisting},
+              {"dropped", std::move(dropped)},
+              {"gaps", std::move(gaps)},
+              {"windows", std::move(windows)},
+              {"settings", Json(s.info.configs)},
+              {"notices", std::move(notices)},
+              {"children", std::move(children)},
+              {"damage", Json(s.damage)}};
+}
+
+}  // namespace
+
+std::string record_name(uint8_t kind) {
+  std::string name = fmt::format("kind {}", kind);
+  visit_record_kinds([&]<typename Record>(std::string_view record) {
+    if (static_cast<uint8_t>(Record::kKind) != kind) return;
+    name = record;
+    name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
+  });
+  return name;
+}
+
+Result<TraceSummary> summarize_trace(const std::string& path) {
+  auto opened = TraceReader::open(path);
+  if (!opened) return opened.error();
+  TraceReader& reader = opened.value();
+  TraceSummary summary;
+  summary.path = path;
+  std::array<Event, 1024> batch;
+  for (size_t got = reader.next_batch(batch); got != 0; got = reader.next_batch(batch)) {
+    if (summary.first_ns == 0) summary.first_ns = batch[0].time;
+    for (size_t i = 0; i < got; ++i) summary.last_ns = std::max(summary.last_ns, batch[i].time);
+  }
+  summary.first_ns = std::min(summary.first_ns, summary.last_ns);
+  for (size_t kind = 0; kind < reader.counts().size(); ++kind) {
+    const auto number = static_cast<uint8_t>(kind);
+    if (reader.counts()[kind] != 0 && is_of_the_program(number)) {
+      summary.events[record_name(number)] = reader.counts()[kind];
+    }
+  }
+  summary.info = reader.info();
+  summary.info.sources.clear();  // large, and nobody asks
+  summary.trace = file_at(summary.info.log);
+  summary.slab = file_at(summary.info.slab);
+  summary.damage = reader.damage();
+  return summary;
+}
+
+std::string summaries_json(const std::vector<TraceSummary>& summaries) {
+  Json inputs = Json::array();
+  for (const TraceSummary& summary : summaries) inputs.push_back(json_of(summary));
+  const Json json{
+      {"schema", 1}, {"tool", "msmemscope " MEMSCOPE_VERSION}, {"inputs", std::move(inputs)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace memscope::cli
