@@ -37,7 +37,7 @@ struct SymbolHook {
 struct PatchCounts {
   size_t objects_seen = 0, objects_patched = 0, slots_patched = 0;  // now
   size_t slots_refused = 0;                   // the kernel would not make the page writable
-  size_t slots_restored = 0, slots_left = 0;  // by restore(); left: changed by others, or unmapped
+  size_t slots_restored = 0, slots_left = 0;  // by restore(); left: changed by others since
 };
 
 // What became of one hook.

@@ -326,8 +326,7 @@ void PatchSet::restore_object(const dl_phdr_info& info) {
 }
 
 void PatchSet::forget_everything() {
-  slots_left_ += slots_.size();  // in objects that the loader no longer shows
-  slots_.clear();
+  slots_.clear();  // what is left of them went with its object
   objects_.clear();
   for (size_t i = 0; i < hook_count(); ++i) {
     hooks_[i].found = false;

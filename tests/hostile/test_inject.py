@@ -1,0 +1,152 @@
+"""The preloaded agent brings the package into a Python that has never heard of it.
+
+The package here is a stand-in that says when it was begun, and in which process.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+import pytest
+
+BEGIN = """
+import os, sys
+def begin():
+    where = str(__import__("pathlib").Path(__file__).parents[1])
+    os.write(2, f"BEGUN {os.getpid()} {where in sys.path}\\n".encode())
+"""
+SPAWN = """
+import multiprocessing, sys
+def f(x):
+    return x + 1
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(pool.map(f, [1]))
+"""
+SHOW = "print('ran', __name__)"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(build: pathlib.Path, tmp_path: pathlib.Path) -> Run:
+    package = tmp_path / "package" / "msmemscope"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "_inject.py").write_text(BEGIN)
+    (tmp_path / "show.py").write_text(SHOW)
+    (tmp_path / "spawn.py").write_text(SPAWN)
+    (tmp_path / "module").mkdir()
+    (tmp_path / "module" / "__main__.py").write_text(SHOW)
+
+    def run_python(
+        arguments: Sequence[str], begin: str = BEGIN, stdin: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        (package / "_inject.py").write_text(begin)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MSMEMSCOPE_")}
+        environment.update(
+            LD_PRELOAD=str(build / "libmsmemscope_agent.so"),
+            MSMEMSCOPE_CONFIG='{"mode": "command"}',
+            MSMEMSCOPE_PYTHONPATH=str(package.parent),
+        )
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run_python
+
+
+def begun(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """The processes that were begun, each with its own sys.path left alone."""
+    lines = [line.split() for line in done.stderr.splitlines() if line.startswith("BEGUN")]
+    assert all(line[2] == "False" for line in lines), "sys.path was touched"
+    return [line[1] for line in lines]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show.py"],
+        ["-I", "show.py"],
+        ["-E", "-S", "show.py"],
+        ["-c", SHOW],
+        ["-m", "module"],
+        ["module"],
+        ["-"],
+    ],
+    ids=" ".join,
+)
+def test_however_python_is_started(run: Run, arguments: list[str]) -> None:
+    done = run(arguments, stdin=SHOW)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ran __main__\n"
+    assert len(begun(done)) == 1
+    assert done.stderr.count("\n") == 1, "nothing but the stand-in's own line"
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_children_are_reached(run: Run, method: str) -> None:
+    done = run(["spawn.py", method])
+    assert done.stdout == "[2]\n", done.stderr
+    # The parent, the worker (or the server it is forked from), and Python's resource tracker.
+    processes = begun(done)
+    assert len(processes) >= 2
+    assert len(set(processes)) == len(processes), "once in each"
+
+
+def test_the_exit_status_is_the_programs_own(run: Run) -> None:
+    assert run(["-c", "raise SystemExit(3)"]).returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("begin", "reason"),
+    [
+        ("def begin():\n    raise RuntimeError('two\\nlines')", "RuntimeError: two lines"),
+        ("def begin():\n    raise SystemExit(5)", "SystemExit: 5"),
+        ("def begin(:", "SyntaxError: "),
+        ("", "AttributeError: "),
+        ("import no_such_module_at_all", "ModuleNotFoundError: "),
+    ],
+)
+def test_an_error_of_ours_never_reaches_the_program(run: Run, begin: str, reason: str) -> None:
+    done = run(["show.py"], begin=begin)
+    assert (done.returncode, done.stdout) == (0, "ran __main__\n")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("msmemscope: this program is not traced: ")
+    assert reason in done.stderr
+
+
+def test_a_ctrl_c_that_arrives_meanwhile_is_the_programs(run: Run) -> None:
+    done = run(["show.py"], begin="def begin():\n    raise KeyboardInterrupt")
+    assert "KeyboardInterrupt" in done.stderr
+    assert done.returncode != 0
+    assert "this program is not traced" not in done.stderr
+
+
+def test_a_program_without_python_is_left_alone(
+    build: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", "echo ran"],
+        env={
+            **os.environ,
+            "LD_PRELOAD": str(build / "libmsmemscope_agent.so"),
+            "MSMEMSCOPE_CONFIG": '{"mode": "command"}',
+            "MSMEMSCOPE_PYTHONPATH": str(tmp_path),
+            "MSMEMSCOPE_DISABLE": "0",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
