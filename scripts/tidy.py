@@ -32,7 +32,9 @@ def own_inputs(command: list[str], directory: str) -> list[Path]:
             skip = True
         elif word != "-c":
             args.append(word)
-    done = subprocess.run([*args, "-MM"], cwd=directory, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*args, "-MM"], cwd=directory, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         return []
     names = done.stdout.replace("\\\n", " ").split(":", 1)[1].split()
@@ -57,7 +59,10 @@ def check(entry: dict[str, str], build: Path, stamps: Path, config: bytes) -> tu
     if stamp and stamp.exists():
         return name, True, ""
     done = subprocess.run(
-        [TIDY, "--quiet", "-p", str(build), entry["file"]], capture_output=True, text=True, check=False
+        [TIDY, "--quiet", "-p", str(build), entry["file"]],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode == 0:
         if stamp:

@@ -1,0 +1,241 @@
+"""Runs the benchmarks and prints their results as the tables of docs/benchmarks.md.
+
+    run_bench.py [--quick] [--only event_cost,train_step,analyze] [--torch2 PYTHON]
+
+Wants build-bench/ (scripts/build.sh bench) and the package in .venv. Results as JSON go to
+build-bench/results.json, the tables to build-bench/benchmarks.md and stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build-bench"
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def measure(name: str, *words: str, python: str = sys.executable, site: str = "") -> Any:
+    command = [python, str(ROOT / "bench" / name / f"{name}.py"), *words]
+    environment = dict(os.environ, **({"PYTHONPATH": site} if site else {}))
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        raise SystemExit(f"bench: {name} failed")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def machine() -> str:
+    model = ""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    day = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    load = os.getloadavg()[0]
+    return (
+        f"{day}, commit {commit}; {model or platform.machine()}, {os.cpu_count()} cores, "
+        f"Linux {platform.release()}; load average at the start {load:.1f}."
+    )
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def ns(value: float) -> str:
+    return f"{value:.0f} ns" if value >= 10 else f"{value:.1f} ns"
+
+
+def percent(ratio: dict[str, Any]) -> str:
+    return f"{ratio['ratio']:.3f} × ({ratio['low']:.3f} to {ratio['high']:.3f})"
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "**not met**"
+
+
+def event_tables(result: dict[str, Any]) -> str:
+    none, idle, recording = result["none"], result["idle"], result["recording"]
+    rows = []
+    names = {
+        "stack_1": f"{result['depth']}-frame Python stack, 1 thread, warm",
+        "stack_2": "the same, 2 threads",
+        "stack_4": "the same, 4 threads",
+        "stack_cold": f"the same, 1 thread, {result['touch'] >> 20} MiB touched between events",
+        "plain_1": "no Python stack, 1 thread, warm",
+        "plain_2": "the same, 2 threads",
+        "plain_4": "the same, 4 threads",
+        "plain_cold": "the same, 1 thread, cold",
+    }
+    for key, name in names.items():
+
+        def added(mode: dict[str, Any], what: str, key: str = key) -> str:
+            return ns(mode[key][what] - none[key][what])
+
+        low = recording[key]["alloc_ns_min"] - none[key]["alloc_ns"]
+        high = recording[key]["alloc_ns_max"] - none[key]["alloc_ns"]
+        rows.append(
+            [
+                name,
+                f"{added(recording, 'alloc_ns')} ({low:.0f} to {high:.0f})",
+                added(recording, "free_ns"),
+                added(idle, "alloc_ns"),
+                added(idle, "free_ns"),
+                f"{recording[key].get('events_per_s', 0) / 1e6:.1f} M" if "cold" not in key else "",
+                str(recording[key]["dropped"]),
+            ]
+        )
+    warm = recording["stack_1"]["alloc_ns"] - none["stack_1"]["alloc_ns"]
+    cold = recording["stack_cold"]["alloc_ns"] - none["stack_cold"]["alloc_ns"]
+    one, two, four = (recording[f"stack_{n}"]["events_per_s"] for n in (1, 2, 4))
+    text = "Added time of one event, median of bursts (lowest to highest):\n\n"
+    head = ["event", "alloc", "free", "alloc, idle", "free, idle", "events/s", "dropped"]
+    text += table(head, rows)
+    text += "\n" + table(
+        ["target", "measured", ""],
+        [
+            ["alloc with a 30-frame stack ≤ 150 ns warm", ns(warm), verdict(warm <= 150)],
+            ["≤ 800 ns with 4 MB touched between events", ns(cold), verdict(cold <= 800)],
+            [
+                "2 threads ≥ 1.8 × the events/s of one",
+                f"{two / one:.2f} ×",
+                verdict(two >= 1.8 * one),
+            ],
+            ["4 threads ≥ 0.9 × that", f"{four / two:.2f} ×", verdict(four >= 0.9 * two)],
+        ],
+    )
+    storm = result["fsync"]
+    text += (
+        f"\nUnder an fsync storm on the trace's disk: worst alloc "
+        f"{storm['worst_ns'] / 1e6:.2f} ms, 99.99th percentile {ns(storm['p9999_ns'])}.\n"
+    )
+    return text
+
+
+def train_table(results: list[dict[str, Any]]) -> str:
+    targets = {"realistic": 1.03, "opbound": 1.06}
+    rows = []
+    for result in results:
+        target = targets[result["model"]]
+        profiler = percent(result["profiler"]) if "profiler" in result else ""
+        rows.append(
+            [
+                f"{result['model']}, PyTorch {result['torch'].split('+')[0]}, "
+                f"Python {result['python']}",
+                f"{result['step_ms']:.1f} ms",
+                f"{result['events_per_step']:.0f}",
+                percent(result["agent"]),
+                f"≤ {target:.2f} ×",
+                verdict(result["agent"]["ratio"] <= target),
+                percent(result["idle"]) if "idle" in result else "",
+                profiler,
+                f"{result['bytes_per_event']:.1f} B" if "bytes_per_event" in result else "",
+                str(result["dropped"]),
+            ]
+        )
+    head = [
+        "training step",
+        "without",
+        "events",
+        "recording",
+        "target",
+        "",
+        "idle",
+        "torch.profiler with stacks",
+        "disk an event (target ≤ 8 B)",
+        "dropped",
+    ]
+    return table(head, rows)
+
+
+def analyze_table(results: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            f"{result['events'] / 1e6:.0f} M",
+            f"{result['trace_bytes'] / 1e6:.0f} MB",
+            f"{result['wall_s']:.2f} s (at most {result['wall_s_max']:.2f})",
+            f"{result['events_per_s'] / 1e6:.1f} M/s",
+            f"{result['events_per_cpu_s'] / 1e6:.1f} M/s",
+            "≥ 10 M/s",
+            verdict(result["events_per_cpu_s"] >= 10e6),
+            f"{result['peak_bytes'] / 1e6:.0f} MB",
+        ]
+        for result in results
+    ]
+    head = ["events", "trace", "wall", "events/s", "events/s a core", "target", "", "peak memory"]
+    return table(head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="to see that it runs; no numbers")
+    parser.add_argument("--only", default="event_cost,train_step,analyze")
+    parser.add_argument("--torch2", default="", help="train on this interpreter's PyTorch too")
+    parser.add_argument("--site", default="", help="folder with msmemscope for --torch2")
+    arguments = parser.parse_args()
+    wanted = arguments.only.split(",")
+    quick = arguments.quick
+    results: dict[str, Any] = {"machine": machine()}
+    text = f"Measured {results['machine']}\n"
+    if quick:
+        text += "\n**A quick run: these numbers mean nothing.**\n"
+
+    if "event_cost" in wanted:
+        say("event cost (a minute)")
+        words = ["--burst", "100000", "--pairs", "200"] if quick else []
+        libc10 = str(BUILD / "event_cost" / "libc10.so")
+        results["event_cost"] = measure("event_cost", libc10, *words)
+        text += "\n## An event\n\n" + event_tables(results["event_cost"])
+
+    if "train_step" in wanted:
+        results["train_step"] = []
+        pythons = [(sys.executable, "")]
+        if arguments.torch2:
+            pythons.append((arguments.torch2, arguments.site))
+        for python, site in pythons:
+            for model, steps in (("realistic", 4), ("opbound", 20)):
+                say(f"training step, {model}, {python} (minutes)")
+                words = ["--pairs", "2", "--turns", "2"] if quick else []
+                sides = "idle,agent,profiler"
+                result = measure(
+                    "train_step", model, "--steps", str(steps), "--sides", sides,
+                    "--python", python, *words, site=site,
+                )  # fmt: skip
+                results["train_step"].append(result)
+        text += "\n## A training step\n\n" + train_table(results["train_step"])
+
+    if "analyze" in wanted:
+        say("analyze (a minute)")
+        words = ["--events", "100000,1000000", "--repeats", "2"] if quick else []
+        command, synth = str(BUILD / "msmemscope"), str(BUILD / "msmemscope-synth")
+        results["analyze"] = measure("analyze", command, synth, *words)
+        text += "\n## Analysis\n\n" + analyze_table(results["analyze"])
+
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    (BUILD / "benchmarks.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
