@@ -1,0 +1,84 @@
+// What pass_around did against what its trace says.
+//
+//   check_pairs OUTPUT     prints passes, wrong pairs, events dropped, ambiguous; exit 1 if wrong
+#include <cinttypes>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/replay.h"
+#include "replay/trace_events.h"
+#include "trace/reader.h"
+#include "trace/run_layout.h"
+
+namespace {
+
+using namespace memscope;
+
+std::vector<uint64_t> read_serials(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<uint64_t> serials(std::filesystem::file_size(path) / sizeof(uint64_t));
+  file.read(reinterpret_cast<char*>(serials.data()),
+            static_cast<std::streamsize>(serials.size() * sizeof(uint64_t)));
+  return serials;
+}
+
+std::filesystem::path trace_in(const std::filesystem::path& output) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(output)) {
+    if (entry.path().filename() == "trace.msm") return entry.path();
+  }
+  return output;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::filesystem::path output = argv[1];
+  auto opened = TraceReader::open(trace_in(output));
+  if (!opened.ok()) {
+    std::fprintf(stderr, "%s\n", opened.error().message.c_str());
+    return 2;
+  }
+  TraceReader& trace = opened.value();
+
+  std::map<uint32_t, std::vector<uint64_t>> freed;  // by thread index
+  std::map<uint32_t, size_t> next_free;
+  std::unordered_map<uint64_t, std::deque<uint64_t>> live;  // address -> serials, oldest first
+  uint64_t passes = 0, wrong = 0, unknown = 0, displaced = 0;
+  for (Event event; trace.next(event);) {
+    if (event.kind == EventKind::kAlloc) {
+      auto& serials = live[event.addr];
+      if (!serials.empty()) ++displaced;  // its free is still to come, from another thread
+      serials.push_back(event.size);
+      ++passes;
+    } else if (event.kind == EventKind::kFree) {
+      auto& expected = freed[event.thread.value];
+      if (expected.empty()) {
+        const uint64_t tid = trace.threads()[event.thread.value].tid;
+        expected = read_serials(output / ("freed-" + std::to_string(tid) + ".bin"));
+      }
+      auto& serials = live[event.addr];
+      size_t& at = next_free[event.thread.value];
+      if (serials.empty() || at >= expected.size()) {
+        ++unknown;
+        continue;
+      }
+      if (serials.front() != expected[at]) ++wrong;
+      serials.pop_front();
+      ++at;
+    }
+  }
+  trace.rewind();
+  const uint64_t dropped = trace.info().dropped_events();
+  TraceEvents source(trace);
+  const ReplayResult replayed = replay(source, {});
+  std::printf("passes %" PRIu64 "  wrong pairs %" PRIu64 "  unknown frees %" PRIu64
+              "  out of order %" PRIu64 "  dropped %" PRIu64 "  ambiguous %" PRIu64 "\n",
+              passes, wrong, unknown, displaced, dropped, replayed.ambiguous);
+  return wrong == 0 && unknown == 0 && passes != 0 ? 0 : 1;
+}
