@@ -95,13 +95,14 @@ TEST(Kill, TheStateOfASlotDoesNotMatter) {
 TEST(Kill, AHalfWrittenRecordIsNotThere) {
   TestDirectory directory;
   TraceBuilder builder(directory.path(), kBare);
-  LaneBuilder& lane = builder.lane(1);  // a Lane record of 1 + 1 + 1 + 1 words ("python")
+  LaneBuilder& lane = builder.lane(1, 0, "python");  // begins with a Lane record
   lane.alloc(10, 1, 8, kCpu, 0);
   lane.alloc(20, 2, 8, kCpu, 0);
   ASSERT_TRUE(builder.kill().ok());
-  constexpr size_t kSecondAlloc = kSlot0Records + (4 + 3) * sizeof(uint64_t);
+  const size_t words = encoded_words(LaneRecord{.thread_name = "python"}) + 3;  // an alloc has 3
+  const size_t second_alloc = kSlot0Records + words * sizeof(uint64_t);
   const uint64_t zero = 0;
-  patch(directory / kSlabName, kSecondAlloc, &zero, sizeof(zero));
+  patch(directory / kSlabName, second_alloc, &zero, sizeof(zero));
   std::vector<std::string> damage;
   EXPECT_THAT(addresses(directory.path(), &damage), ElementsAre(1));
   EXPECT_THAT(damage, IsEmpty());

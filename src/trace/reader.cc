@@ -45,7 +45,9 @@ fs::path slab_elsewhere(const fs::path& directory) {
   text.resize(meta.value().read_at(0, text.data(), text.size()));
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("slab") || !json["slab"].is_string()) return {};
-  return directory / json["slab"].get<std::string>();  // an absolute one replaces the directory
+  const auto slab = json["slab"].get<std::string>();
+  if (slab.empty()) return {};  // deleted at a clean end
+  return directory / slab;      // an absolute one replaces the directory
 }
 
 // Reads and checks the log's header.

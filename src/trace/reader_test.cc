@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <ctime>
 
 #include "trace/records.h"
@@ -179,6 +181,27 @@ TEST(TraceReader, LanesHaveTheirOwnNumbersAndShareTheProcessTables) {
   EXPECT_EQ(events[4].stack, events[3].stack);  // oom.stack, mapped
   EXPECT_EQ(reader.threads()[events[3].thread.value].tid, 3u);
   EXPECT_EQ(reader.threads()[events[3].thread.value].name, "worker");
+}
+
+// The next thread on a lane goes on with the numbers of the one before.
+TEST(TraceReader, ALaneMayChangeHandsAndKeepItsNumbers) {
+  TestDirectory directory;
+  TraceBuilder builder(directory.path(), {.process_record = false});
+  LaneBuilder& lane = builder.lane(1, 1);
+  const uint32_t stack = lane.stack({{"a.py", "f", 1}});
+  lane.alloc(10, 1, 8, kCpu, stack);
+  lane.change_hands(20, 2, "worker", true);
+  lane.alloc(30, 2, 8, kCpu, stack);
+  lane.alloc(40, 3, 8, kCpu, lane.stack({{"a.py", "f", 1}, {"a.py", "g", 2}}));
+  ASSERT_TRUE(builder.finish().ok());
+  TraceReader reader = open_or_die(directory.path());
+  const auto events = read_all(reader);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_TRUE(events[0].stack);
+  EXPECT_EQ(events[1].stack, events[0].stack);
+  EXPECT_EQ(reader.stacks().parent(events[2].stack), events[0].stack);
+  EXPECT_EQ(reader.threads()[events[0].thread.value].tid, 1u);
+  EXPECT_EQ(reader.threads()[events[1].thread.value].tid, 2u);
 }
 
 TEST(TraceReader, MergesLanesByTimeAndKeepsEachLanesOrder) {
@@ -392,14 +415,26 @@ TEST(TraceReader, ARunningProcessIsKnownByPidAndStartTime) {
   char host[256] = {};
   ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
   const auto now = static_cast<uint64_t>(time(nullptr)) * 1'000'000'000;
-  for (const auto& [start, ended] : {std::pair(now, "running"), std::pair(kEpochNs, "killed")}) {
+  const pid_t child = fork();
+  if (child == 0) {
+    while (true) pause();
+  }
+  const auto ended = [&](uint64_t start) {
     TestDirectory directory;
     TraceBuilder builder(
         directory.path(),
-        {.pid = static_cast<uint64_t>(getpid()), .host = host, .anchor = {0, 0, start}});
-    ASSERT_TRUE(builder.finish().ok());
-    EXPECT_EQ(open_or_die(directory.path()).info().ended, ended);
-  }
+        {.pid = static_cast<uint64_t>(child), .host = host, .anchor = {0, 0, start}});
+    EXPECT_TRUE(builder.finish().ok());
+    return open_or_die(directory.path()).info().ended;
+  };
+  EXPECT_EQ(ended(now), "running");
+  EXPECT_EQ(ended(kEpochNs), "killed");  // years ago: that was another process
+  kill(child, SIGKILL);
+  siginfo_t died{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &died, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ended(now), "killed");  // a zombie
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(ended(now), "killed");
 }
 
 }  // namespace

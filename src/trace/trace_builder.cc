@@ -98,8 +98,11 @@ uint32_t LaneBuilder::stack(std::span<const FrameSpec> frames) {
   return node;
 }
 
-void LaneBuilder::change_hands(uint64_t ticks, uint64_t tid, std::string_view thread_name) {
-  record(ticks, LaneRecord{.tid = tid, .thread_name = thread_name});
+void LaneBuilder::change_hands(uint64_t ticks, uint64_t tid, std::string_view thread_name,
+                               bool keeps_ids) {
+  record(ticks,
+         LaneRecord{.tid = tid, .thread_name = thread_name, .keeps_ids = keeps_ids ? 1u : 0u});
+  if (keeps_ids) return;
   strings_.clear();
   frames_.clear();
   stacks_.clear();

@@ -70,8 +70,10 @@ class LaneBuilder {
   uint32_t stack(std::initializer_list<FrameSpec> frames) {
     return stack(std::span(frames.begin(), frames.size()));
   }
-  // The lane changes hands: ids start again from 1, stacks must be defined anew.
-  void change_hands(uint64_t ticks, uint64_t tid, std::string_view thread_name);
+  // The lane changes hands: ids start again from 1, stacks must be defined anew; with `keeps_ids`
+  // its numbering goes on.
+  void change_hands(uint64_t ticks, uint64_t tid, std::string_view thread_name,
+                    bool keeps_ids = false);
 
   // -- Events. --
   void alloc(uint64_t ticks, uint64_t addr, uint64_t size, Where where, uint32_t stack);
