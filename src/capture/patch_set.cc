@@ -196,12 +196,10 @@ bool PatchSet::verify() {
     objects_[slot.object].scanned = false;
     return false;
   });
-  for (size_t i = 0; i < hook_count(); ++i) {
-    if (hooks_[i].fresh) return true;
-  }
-  return std::any_of(objects_.begin(), objects_.end(), [](const Object& object) {
-    return object.alive && !object.skipped && !object.scanned;
-  });
+  any_fresh_ = std::any_of(hooks_, hooks_ + hook_count(), [](const Hook& h) { return h.fresh; });
+  return any_fresh_ || std::any_of(objects_.begin(), objects_.end(), [](const Object& object) {
+           return object.alive && !object.skipped && !object.scanned;
+         });
 }
 
 // Little-endian, both machines. Past the end of a short name there is whatever follows it in its
@@ -263,6 +261,7 @@ bool PatchSet::may_replace(const ElfObject& object, uint32_t object_index, const
 void PatchSet::patch_object(const dl_phdr_info& info) {
   const uint32_t index = find_object(info, false);
   if (index == kNone || objects_[index].skipped) return;
+  if (objects_[index].scanned && !any_fresh_) return;
   ElfObject object;
   if (!object.read(info)) return;
   const bool fresh_only = objects_[index].scanned;

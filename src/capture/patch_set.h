@@ -94,6 +94,7 @@ class PatchSet {
   std::atomic<size_t> hook_count_{0};
   NamePrefix prefixes_[kMaxHooks] = {};  // each once; the first test of an import's name
   size_t prefix_count_ = 0;
+  bool any_fresh_ = false;  // in the pass under way
   MappedArray<Object> objects_;
   MappedArray<Slot> slots_;
   MappedArray<Match> matches_;

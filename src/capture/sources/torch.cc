@@ -188,9 +188,11 @@ void changed() noexcept {
   const bool was_off = cpu_off.exchange(!cpu);
   if (!cpu && !was_off) {
     notice("CPU tensors",
-           "switched off: this torch's libc10 does not call "
-           "ProfiledCPUMemoryReporter::New and Delete through slots that can be "
-           "watched; please report its version");
+           elf_patch::counts().slots_refused > 0
+               ? "switched off: the kernel does not let the slots of torch's libraries be written "
+                 "(mprotect fails): look for a security policy that forbids it"
+               : "switched off: this torch's libc10 does not call ProfiledCPUMemoryReporter::New "
+                 "and Delete through slots that can be watched; please report its version");
   }
   const bool devices =
       elf_patch::state(kHooks[kReportLmm]).found || elf_patch::state(kHooks[kReportLll]).found;
