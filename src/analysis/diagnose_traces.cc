@@ -14,7 +14,8 @@ InputSummary summary_of(const std::filesystem::path& path, const TraceInfo& info
     summary.process = InputSummary::Process{.host = info.process->host,
                                             .rank = info.process->rank,
                                             .pid = static_cast<int64_t>(info.process->pid),
-                                            .argv0 = info.process->argv0};
+                                            .argv0 = info.process->argv0,
+                                            .command = info.process->command};
     if (!info.process->agent.empty()) summary.agent = info.process->agent;
   }
   summary.dropped = static_cast<int64_t>(info.dropped_events());

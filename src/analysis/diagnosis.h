@@ -92,6 +92,7 @@ struct InputSummary {
     std::optional<int64_t> rank;
     int64_t pid = 0;
     std::string argv0;
+    std::string command;  // argv, space-joined; not in the JSON
   };
   std::optional<Process> process;
   std::string ended = "unknown";  // stop exit killed running unknown

@@ -29,6 +29,7 @@ Result<AgentFiles> find_agent(const fs::path& executable) {
     return Error{fmt::format("the agent {} is neither in {} nor in {}: install the package again",
                              kLibrary, (bin.parent_path() / "lib").string(), bin.string())};
   }
+  if (files.library.parent_path() == bin) files.build = bin;
   // ld.so(8): LD_PRELOAD is split at blanks and colons, and there is no escaping.
   if (files.library.string().find_first_of(" :") != std::string::npos) {
     return Error{

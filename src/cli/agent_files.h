@@ -16,6 +16,7 @@ namespace memscope::cli {
 struct AgentFiles {
   std::filesystem::path library;
   std::filesystem::path python_path;  // the directory that contains the package; "" if none
+  std::filesystem::path build;        // in a checkout: the build directory
 };
 
 Result<AgentFiles> find_agent(const std::filesystem::path& executable);

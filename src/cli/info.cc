@@ -138,7 +138,7 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
   std::string head = s.path;
   if (s.info.process) {
     const ProcessInfo& p = *s.info.process;
-    head = std::filesystem::path(p.argv0).filename().string();
+    head = program_name(p.argv0, p.command);
     head += fmt::format("{}pid {} on {}", rows.dot(), p.pid, p.host);
     if (p.rank) head += fmt::format("{}rank {}", rows.dot(), *p.rank);
   }
@@ -155,8 +155,9 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
     }
   }
   rows.row("trace", file_text(s.trace));
-  rows.row("slab", s.slab.path.empty() && s.info.ended == "exit" ? "removed at the clean end"
-                                                                 : file_text(s.slab));
+  rows.row("slab", s.slab.path.empty() && (s.info.ended == "exit" || s.info.ended == "stop")
+                       ? "removed at the clean end"
+                       : file_text(s.slab));
   std::string counts;
   for (const auto& [name, count] : s.events) {
     counts +=

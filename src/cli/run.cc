@@ -131,7 +131,7 @@ std::string why_nothing(const LauncherOptions& options, const ChildEnd& end) {
            "followed";
   }
   if (end.how == ChildEnd::How::kSignalled) {
-    return fmt::format("{} was killed by signal {} before its first tensor", name, end.value);
+    return fmt::format("{} was ended by signal {} before its first tensor", name, end.value);
   }
   return fmt::format("{} made no tensor (no process of it loaded torch, or torch came without us)",
                      name);
@@ -201,6 +201,9 @@ int run_command(const LauncherOptions& options) {
   environment.set("MSMEMSCOPE_CONFIG", configuration(options, run));
   environment.set("MSMEMSCOPE_RUN_ID", run.id.id);
   environment.set("MSMEMSCOPE_PYTHONPATH", files.value().python_path.string());
+  if (!files.value().build.empty()) {  // where the package in the source tree finds the command
+    environment.set("MSMEMSCOPE_BUILD_DIR", files.value().build.string());
+  }
   if (options.exec) return become(options.program, environment);
 
   const ChildEnd end = run_child(options.program, environment.variables);

@@ -24,10 +24,9 @@ bool is_of_the_program(uint8_t kind) {
 
 TraceSummary::File file_at(const std::filesystem::path& path) {
   std::error_code error;
-  TraceSummary::File file{path.string(), 0};
-  if (!path.empty()) file.bytes = std::filesystem::file_size(path, error);
-  if (error) file.bytes = 0;
-  return file;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  const auto bytes = std::filesystem::file_size(path, error);
+  return {path.string(), error ? 0 : bytes};
 }
 
 Json json_of(const TraceSummary::File& file) {

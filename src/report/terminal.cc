@@ -37,7 +37,7 @@ std::string steps_text(const StepSummary& steps) {
 
 std::string input_name(const InputSummary& input) {
   std::string name;
-  if (input.process && !input.process->argv0.empty()) name = base_name(input.process->argv0);
+  if (input.process) name = program_name(input.process->argv0, input.process->command);
   if (name.empty()) name = base_name(input.path);
   return printable(name);
 }

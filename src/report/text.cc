@@ -187,6 +187,24 @@ std::string relative_path(std::string_view path, std::string_view directory) {
   return std::string(path);
 }
 
+std::string program_name(std::string_view argv0, std::string_view command) {
+  const auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+  const std::string_view program = base(argv0);
+  if (!program.starts_with("python") && !program.starts_with("pypy")) return std::string(program);
+  size_t at = std::min(command.find(' '), command.size());  // past the interpreter
+  bool is_module = false;
+  while (at < command.size()) {
+    const size_t end = std::min(command.find(' ', at + 1), command.size());
+    const std::string_view word = command.substr(at + 1, end - at - 1);
+    at = end;
+    if (word == "-c") break;
+    if (is_module || (!word.empty() && word.front() != '-')) return std::string(base(word));
+    is_module = word == "-m";
+    if (word == "-X" || word == "-W") at = std::min(command.find(' ', at + 1), command.size());
+  }
+  return std::string(program);
+}
+
 std::string sparkline(std::span<const double> values, size_t width, bool unicode) {
   std::vector<double> points;
   for (const double value : values) {

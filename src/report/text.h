@@ -27,6 +27,10 @@ std::vector<std::string> wrap(std::string_view text, size_t width);
 // `path` as seen from `directory` where it lies below it, else whole.
 std::string relative_path(std::string_view path, std::string_view directory);
 
+// What a person calls a process: "train.py" for "python3 -u train.py --lr 1", "trainer" for
+// "python3 -m trainer", else the program's own name.
+std::string program_name(std::string_view argv0, std::string_view command);
+
 // A curve in `width` characters at most, from its own minimum to its maximum: "▁▂▃▅▇", or in ASCII
 // "_.-=#". Empty where there are fewer than two finite values or they are all the same.
 std::string sparkline(std::span<const double> values, size_t width, bool unicode);

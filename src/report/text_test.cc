@@ -54,6 +54,15 @@ TEST(RelativePath, OnlyBelowTheDirectory) {
   EXPECT_EQ(relative_path("/work/app/a.py", "/"), "/work/app/a.py");
 }
 
+TEST(ProgramName, IsWhatThePersonCallsIt) {
+  EXPECT_EQ(program_name("python3", "python3 -u /app/train.py --lr 1"), "train.py");
+  EXPECT_EQ(program_name("/usr/bin/python3", "/usr/bin/python3 -X dev -m trainer x"), "trainer");
+  EXPECT_EQ(program_name("python3", "python3 -c import x"), "python3");
+  EXPECT_EQ(program_name("python3", "python3"), "python3");
+  EXPECT_EQ(program_name("/app/train.py", "/app/train.py"), "train.py");
+  EXPECT_EQ(program_name("", ""), "");
+}
+
 TEST(Sparkline, RunsFromItsMinimumToItsMaximum) {
   const std::vector<double> rising = {0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_EQ(sparkline(rising, 8, true), "▁▂▃▄▅▆▇█");
