@@ -193,6 +193,13 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
     return true;
   });
   info.ended = ended_of(info);
+  if (info.ended == "killed" && info.slab.empty()) {
+    const fs::path other = slab_elsewhere(info.directory);
+    const fs::path missing = other.empty() ? info.directory / kSlabName : other;
+    source.damage.add(missing.string() +
+                      " is missing, though the process was killed: its last events are lost; copy "
+                      "it from where the process ran");
+  }
   reader.rewind();
   return reader;
 }
