@@ -86,7 +86,7 @@ def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
     return lines[0]
 
 
-# -- wrong use ---------------------------------------------------------------------------------------
+# -- wrong use -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_version(cli: Command) -> None:
     assert re.match(r"MemScope \d+\.\d+\.\d+\n", cli.run("-V").stdout)
 
 
-# -- help and manual say the same -------------------------------------------------------------------
+# -- help and manual say the same ------------------------------------------------------------------
 
 
 def options_of(text: str) -> set[str]:
@@ -166,7 +166,7 @@ def test_every_option_is_in_help_and_manual(cli: Command, verb: list[str]) -> No
     assert shown == documented
 
 
-# -- the program's environment ----------------------------------------------------------------------
+# -- the program's environment ---------------------------------------------------------------------
 
 
 def test_the_program_gets_the_agent_and_its_settings(cli: Command) -> None:
@@ -218,7 +218,7 @@ def test_exec_leaves_no_parent_and_lets_the_program_report(cli: Command) -> None
     assert err == ""
 
 
-# -- the program's end ------------------------------------------------------------------------------
+# -- the program's end -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 77, 255])
@@ -262,7 +262,7 @@ def test_options_of_the_program_are_its_own(cli: Command) -> None:
     assert done.stdout == "--device gpu -V -- --steps=\n"
 
 
-# -- signals ----------------------------------------------------------------------------------------
+# -- signals ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT"])
@@ -284,7 +284,9 @@ def test_signals_reach_the_program_once(cli: Command, name: str) -> None:
 
 
 def test_the_program_does_not_outlive_a_killed_launcher(cli: Command) -> None:
-    process = cli.start(sys.executable, "-c", f"import os, time\nprint(os.getpid())\n{READY}time.sleep(60)")
+    process = cli.start(
+        sys.executable, "-c", f"import os, time\nprint(os.getpid())\n{READY}time.sleep(60)"
+    )
     assert process.stdout is not None
     pid = int(process.stdout.readline())
     assert process.stdout.readline() == "ready\n"
@@ -357,8 +359,8 @@ def test_control_z_stops_both_and_fg_continues(cli: Command) -> None:
     shell = cli.directory / "job.sh"
     shell.write_text(
         "set -m\n"
-        f"{cli.binary} {sys.executable} -c 'import time; print(\"re\"+\"ady\", flush=True); time.sleep(1);"
-        " print(\"do\"+\"ne\", flush=True)'\n"
+        f"{cli.binary} {sys.executable} -c"
+        ' \'import time; print(*"ready", sep="", flush=True); time.sleep(1)\'\n'
         "echo sto''pped $?\nfg >/dev/null\necho sta''tus $?\n"
     )
     pid, terminal = on_terminal(["/bin/bash", str(shell)], cli.directory)
@@ -373,7 +375,7 @@ def test_control_z_stops_both_and_fg_continues(cli: Command) -> None:
         os.close(terminal)
 
 
-# -- what is left -----------------------------------------------------------------------------------
+# -- what is left ----------------------------------------------------------------------------------
 
 
 def test_nothing_recorded_is_said_and_nothing_is_made(cli: Command) -> None:
@@ -386,7 +388,9 @@ def test_a_static_program_is_said_to_be_untraceable(cli: Command) -> None:
     source = cli.directory / "s.c"
     source.write_text("int main(void) { return 3; }\n")
     binary = cli.directory / "s"
-    built = subprocess.run(["cc", "-static", "-o", binary, source], capture_output=True, check=False)
+    built = subprocess.run(
+        ["cc", "-static", "-o", binary, source], capture_output=True, check=False
+    )
     if built.returncode != 0:
         pytest.skip("no static libc here")
     assert "is statically linked" in one_line(cli.run("./s"), 3)
@@ -403,15 +407,21 @@ def test_what_comes_later_is_one_line(cli: Command) -> None:
     assert "c:5" in done.stderr
 
 
-# -- on synthetic traces ----------------------------------------------------------------------------
+# -- on synthetic traces ---------------------------------------------------------------------------
+
+
+def find_generator(command: str) -> str:
+    """msmemscope-synth, which is built beside the command or in build/, and never installed."""
+    for directory in (Path(command).parent, ROOT / "build"):
+        if (directory / "msmemscope-synth").is_file():
+            return str(directory / "msmemscope-synth")
+    pytest.skip("the generator of traces is not built")
 
 
 @pytest.fixture
 def synthetic(command: str, tmp_path: Path) -> Path:
     """A run with a leak of 64 KiB a step, whose answer is known."""
-    generator = os.path.join(os.path.dirname(command), "msmemscope-synth")
-    if not os.path.isfile(generator):
-        pytest.skip("the generator of traces is not built")
+    generator = find_generator(command)
     output = tmp_path / "runs"
     words = ["-o", str(output), "--steps", "60", "--leak", "bag:65536"]
     subprocess.run([generator, *words], check=True, capture_output=True, timeout=60)

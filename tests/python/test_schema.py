@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 jsonschema = pytest.importorskip("jsonschema")
 
 ROOT = Path(__file__).resolve().parents[2]
+GENERATOR = "msmemscope-synth"
 SCHEMA = json.loads((ROOT / "docs/analyze.schema.json").read_text())
 
 
@@ -175,16 +175,19 @@ def test_none_carries_its_detection_limit() -> None:
         ["--steps", "40", "--leak", "bag:65536", "--processes", "2"],
     ],
 )
-def test_what_the_command_prints_is_valid(
-    command: str, tmp_path: Path, options: list[str]
-) -> None:
-    generator = os.path.join(os.path.dirname(command), "msmemscope-synth")
-    if not os.path.isfile(generator):
+def test_what_the_command_prints_is_valid(command: str, tmp_path: Path, options: list[str]) -> None:
+    places = (Path(command).parent, ROOT / "build")
+    generator = next((p / GENERATOR for p in places if (p / GENERATOR).is_file()), None)
+    if generator is None:
         pytest.skip("the generator of traces is not built")
     output = str(tmp_path / "runs")
     subprocess.run([generator, "-o", output, *options], check=True, capture_output=True, timeout=60)
     done = subprocess.run(
-        [command, "analyze", "--json", output], capture_output=True, text=True, timeout=60, check=False
+        [command, "analyze", "--json", output],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert errors(json.loads(done.stdout)) == []
