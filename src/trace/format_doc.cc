@@ -36,4 +36,12 @@ std::string record_tables() {
   return out;
 }
 
+std::string with_record_tables(const std::string& document) {
+  const size_t begin = document.find(kFormatDocBegin);
+  const size_t end = document.find(kFormatDocEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return "";
+  return document.substr(0, begin) + kFormatDocBegin + "\n\n" + record_tables() + "\n" +
+         document.substr(end);
+}
+
 }  // namespace memscope

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "trace/reader.h"
@@ -186,6 +187,22 @@ TEST(Kill, TheSlabMayLieWhereMetaJsonSays) {
   EXPECT_THAT(addresses(directory / "p"), ElementsAre(1));
   write_bytes(directory / "p" / kMetaName, R"({"slab": "../elsewhere"})");
   EXPECT_THAT(addresses(directory / "p"), ElementsAre(1));
+  write_bytes(directory / "p" / kMetaName, R"({"slab": ""})");  // no slab was made
+  std::vector<std::string> damage;
+  EXPECT_THAT(addresses(directory / "p", &damage), IsEmpty());
+  EXPECT_THAT(damage, IsEmpty());
+}
+
+TEST(Kill, AMissingSlabIsSaid) {
+  TestDirectory directory;
+  TraceBuilder builder(directory.path());
+  builder.lane(1).alloc(10, 1, 8, kCpu, 0);
+  ASSERT_TRUE(builder.finish().ok());
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(directory / kLogName, old);
+  std::vector<std::string> damage;
+  EXPECT_EQ(addresses(directory.path(), &damage).size(), 2u);  // the Process record, the alloc
+  EXPECT_THAT(damage, ElementsAre(HasSubstr("hot.slab is missing")));
 }
 
 }  // namespace

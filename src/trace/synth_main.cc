@@ -1,6 +1,8 @@
 // msmemscope-synth: writes synthetic traces with known answers, see synth.h.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -33,6 +35,18 @@ SynthLeak parse_leak(const std::string& text) {
   return leak;
 }
 
+int update_format_doc(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string updated = memscope::with_record_tables(text);
+  if (updated.empty() || !(std::ofstream(path) << updated)) {
+    std::fprintf(stderr, "msmemscope-synth: %s: not a writable file with the two markers\n",
+                 path.c_str());
+    return 2;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,7 +57,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> leaks;
   uint64_t cache = 0, sawtooth = 0, jump = 0;
   uint32_t cache_until = 10, sawtooth_period = 20, jump_at = 50;
-  bool holders = false, no_phases = false, format_doc = false;
+  bool holders = false, no_phases = false;
+  std::string format_doc;
   app.add_option("-o,--output", options.output, "directory of runs")->capture_default_str();
   app.add_option("--run-id", options.run_id, "name of the run [synthetic-SEED]");
   app.add_option("--seed", options.seed, "the same seed gives the same run")->capture_default_str();
@@ -88,13 +103,11 @@ int main(int argc, char** argv) {
       {"stop", SynthEnd::kStop}, {"exit", SynthEnd::kExit}, {"killed", SynthEnd::kKilled}};
   app.add_option("--end", options.end, "stop, exit or killed")
       ->transform(CLI::CheckedTransformer(ends));
-  app.add_flag("--format-doc", format_doc,
-               "print the generated part of docs/trace-format.md and do nothing else");
+  app.add_option("--format-doc", format_doc,
+                 "bring FILE (docs/trace-format.md) up to date with the record table, no more")
+      ->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
-  if (format_doc) {
-    std::fputs(memscope::record_tables().c_str(), stdout);
-    return 0;
-  }
+  if (!format_doc.empty()) return update_format_doc(format_doc);
   try {
     for (const std::string& leak : leaks) options.leaks.push_back(parse_leak(leak));
   } catch (const std::exception&) {
