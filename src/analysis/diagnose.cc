@@ -1,6 +1,7 @@
 #include "analysis/diagnose.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "analysis/glob.h"
@@ -35,23 +36,34 @@ uint32_t warmup_of(const ReplayResult& replay) {
   return buckets.last_step(static_cast<uint32_t>(points) - 1);
 }
 
-uint32_t common_warmup(const std::vector<DiagnoseInput>& inputs, const DiagnoseOptions& options) {
-  if (options.first_step > 1) return options.first_step - 1;
-  uint32_t warmup = 0;
-  for (const DiagnoseInput& input : inputs) warmup = std::max(warmup, warmup_of(input.replay));
-  return warmup;
+// Of each input: the longest of those with the same kind of steps, so that ranks are alike.
+std::vector<uint32_t> warmups_of(const std::vector<DiagnoseInput>& inputs,
+                                 const DiagnoseOptions& options) {
+  std::array<uint32_t, kStepsFromCount> longest{};
+  for (const DiagnoseInput& input : inputs) {
+    uint32_t& warmup = longest[static_cast<size_t>(input.replay.plan.from)];
+    warmup = std::max(warmup, warmup_of(input.replay));
+  }
+  std::vector<uint32_t> warmups;
+  for (const DiagnoseInput& input : inputs) {
+    const StepsFrom from = input.replay.plan.from;
+    const bool given = options.first_step > 1 && from != StepsFrom::kTime;
+    warmups.push_back(given ? options.first_step - 1 : longest[static_cast<size_t>(from)]);
+  }
+  return warmups;
 }
 
-StepSummary summarize_steps(const std::vector<DiagnoseInput>& inputs, uint32_t warmup) {
+StepSummary summarize_steps(const std::vector<DiagnoseInput>& inputs,
+                            const std::vector<uint32_t>& warmups) {
   StepSummary steps;
   StepsFrom from = StepsFrom::kNone;
-  for (const DiagnoseInput& input : inputs) {
-    const StepPlan& plan = input.replay.plan;
-    if (plan.from > from) {
-      from = plan.from;
-      steps.count = 0;
-    }
-    if (plan.from == from) steps.count = std::max<int64_t>(steps.count, plan.count());
+  uint32_t warmup = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const StepPlan& plan = inputs[i].replay.plan;
+    if (plan.from < from) continue;
+    steps.count = std::max<int64_t>(plan.from == from ? steps.count : 0, plan.count());
+    from = plan.from;
+    warmup = warmups[i];
   }
   steps.source = std::string(steps_from_name(from));
   if (from == StepsFrom::kTime || from == StepsFrom::kNone) {
@@ -103,7 +115,7 @@ LayerSummary summarize_layer(const Pool& pool, const DiagnoseInput& input, int64
 
 // -- none -----------------------------------------------------------------------------------------
 
-Verdict none_verdict(const std::vector<DiagnoseInput>& inputs, uint32_t warmup,
+Verdict none_verdict(const std::vector<DiagnoseInput>& inputs, const std::vector<uint32_t>& warmups,
                      const Diagnosis& diagnosis) {
   Verdict none;
   none.cause = "none";
@@ -115,7 +127,7 @@ Verdict none_verdict(const std::vector<DiagnoseInput>& inputs, uint32_t warmup,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ReplayResult& replay = inputs[i].replay;
     none.processes.push_back(static_cast<int64_t>(i));
-    const JudgedSteps steps = judged_steps(replay, warmup);
+    const JudgedSteps steps = judged_steps(replay, warmups[i]);
     judged = std::max(judged, steps.steps);
     enough = enough && steps.enough();
     double length = std::max(1u, steps.steps);
@@ -210,8 +222,8 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
   DiagnoseResult result;
   Diagnosis& diagnosis = result.diagnosis;
   diagnosis.tool = "msmemscope " MEMSCOPE_VERSION;
-  const uint32_t warmup = common_warmup(inputs, options);
-  diagnosis.steps = summarize_steps(inputs, warmup);
+  const std::vector<uint32_t> warmups = warmups_of(inputs, options);
+  diagnosis.steps = summarize_steps(inputs, warmups);
 
   std::vector<std::string> patterns = options.suppressions;
   std::vector<Sites> sites;
@@ -231,8 +243,8 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
     const auto [first, last] = input.replay.side.config.equal_range("expect_growth");
     for (auto at = first; at != last; ++at) patterns.push_back(at->second);
     sites.emplace_back(*input.stacks, *input.strings, input.replay.side.sources);
-    leak_inputs.push_back({&input.replay, &sites.back(), i, warmup});
-    const JudgedSteps steps = judged_steps(input.replay, warmup);
+    leak_inputs.push_back({&input.replay, &sites.back(), i, warmups[i]});
+    const JudgedSteps steps = judged_steps(input.replay, warmups[i]);
     for (const Pool& pool : input.replay.pools) {
       devices.insert(device_name(pool.where.device));
       diagnosis.layers.push_back(summarize_layer(pool, input, index, steps));
@@ -254,7 +266,7 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
     }
   }
   if (diagnosis.verdicts.empty()) {
-    diagnosis.verdicts.push_back(none_verdict(inputs, warmup, diagnosis));
+    diagnosis.verdicts.push_back(none_verdict(inputs, warmups, diagnosis));
   }
   report_pools(inputs, reported, result.pools);
   return result;

@@ -362,6 +362,42 @@ TEST(Diagnose, WhatAGraphKeepsJoinsItsRoot) {
   EXPECT_THAT(d.verdicts[0].sites, SizeIs(3));
 }
 
+TEST(Diagnose, WithoutHoldersAnInnerCallJoinsItsLine) {
+  Program p;  // y = net(batch) and what forward allocates for it, in a run that was killed
+  const StackId line = p.at(8, "train");
+  const StackId inner =
+      p.source.stacks().intern(line, p.source.stacks().innermost(p.at(40, "forward")));
+  for (uint64_t s = 1; s <= 60; ++s) {
+    p.alloc(3 * kMiB, inner);
+    p.alloc(64 * kKiB, line);
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_THAT(d.verdicts[0].sites, SizeIs(2));
+}
+
+TEST(Diagnose, AHelperWithoutStepsIsJudgedOverTime) {
+  Program trainer(1000 * kMs), helper(1000 * kMs, false);
+  for (uint64_t s = 1; s <= 100; ++s) {
+    churn(trainer, s);
+    if (s <= 20) trainer.alloc(10 * kMiB, trainer.at(9, "train"));  // warms up for 20 steps
+    trainer.step();
+    helper.alloc(kMiB, helper.at(4, "leak"));
+    helper.step();
+  }
+  helper.alloc(1, helper.at(4, "leak"));
+  std::vector<DiagnoseInput> inputs;
+  inputs.push_back(trainer.input());
+  inputs.push_back(helper.input());
+  const Diagnosis d = diagnose(inputs, {}).diagnosis;
+  EXPECT_EQ(d.steps.source, "api");
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].cause, "leak");
+  EXPECT_THAT(d.verdicts[0].processes, ElementsAre(1));
+  EXPECT_FALSE(d.verdicts[0].bytes_per_step);
+}
+
 TEST(Diagnose, OneCauseInTwoRanksIsOneVerdict) {
   std::vector<Program> ranks(2);
   std::vector<DiagnoseInput> inputs;

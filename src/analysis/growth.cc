@@ -20,8 +20,12 @@ constexpr double kSteady = 0.8;       // net rise over all rises and falls
 constexpr double kMinR2 = 0.9;        // of a growing block's straight line
 constexpr double kMinR2Short = 0.97;  // with fewer points than kShort: chance draws lines, too
 constexpr size_t kShort = 16;
-constexpr double kMinT = 4;           // its slope in standard errors
-constexpr double kContradicts = 0.5;  // live must rise at least so much as survivors
+constexpr double kMinT = 4;  // its slope in standard errors
+// Live contradicts where its line lies below this share of the survivors' slope ...
+constexpr double kContradicts = 0.5;
+// ... by so many standard errors: under much churn a line through few points is wrong by three of
+// them now and then.
+constexpr double kDoubt = 4;
 
 // One-sided 95 % points of Student's t for 1, 2, ... degrees of freedom (any table of it).
 double student95(size_t degrees) {
@@ -219,10 +223,16 @@ Growth judge_survivors(std::span<const double> x, std::span<const double> live,
   growth.slope = line.slope;
   growth.r2 = line.r2;
   growth.lower = batch_lower(x, survivors, begin);
+  // From outside it must rise, too, and still in the second half: a store that replaces its
+  // entries is full by then, and what stays hides how much leaves.
   const Line outside = fit_line(x.subspan(begin), live.subspan(begin));
-  if (outside.slope + 2 * outside.error < kContradicts * line.slope) {
-    growth.shape = Shape::kReplaces;
-    return growth;
+  const size_t half = begin + (live.size() - begin) / 2;
+  const Line late = fit_line(x.subspan(half), live.subspan(half));
+  for (const Line& seen : {outside, late}) {
+    if (seen.slope + kDoubt * seen.error < kContradicts * line.slope) {
+      growth.shape = Shape::kReplaces;
+      return growth;
+    }
   }
   growth.certain = outside.slope - 2 * outside.error > 0;
   growth.shape = growth.lower > 0 ? Shape::kGrows : Shape::kUnsteady;

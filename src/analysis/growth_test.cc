@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -126,6 +128,30 @@ const std::map<std::string, Shaper> kHealthy = {
          births[slot] = s;
        }
        for (const size_t birth : births) p.keep(birth, kMiB);
+     }},
+    {"LRU cache with more keys than room, full by 60 %",
+     [](Program& p, Random& r) {
+       // Random keys: those not in the cache take the place of the one used longest ago.
+       const size_t room = std::max<size_t>(2, p.steps / whole(r, 4, 12));
+       std::vector<std::array<size_t, 3>> cache;  // key, birth, last used
+       for (size_t s = 1; s <= p.steps; ++s) {
+         const size_t key = whole(r, 0, 2 * room - 1);
+         const auto hit = std::find_if(cache.begin(), cache.end(),
+                                       [&](const auto& entry) { return entry[0] == key; });
+         if (hit != cache.end()) {
+           (*hit)[2] = s;
+           continue;
+         }
+         if (cache.size() == room) {
+           const auto oldest =
+               std::min_element(cache.begin(), cache.end(),
+                                [](const auto& a, const auto& b) { return a[2] < b[2]; });
+           p.hold((*oldest)[1], s, kMiB);
+           cache.erase(oldest);
+         }
+         cache.push_back({key, s, s});
+       }
+       for (const auto& entry : cache) p.keep(entry[1], kMiB);
      }},
     {"replaced each step",
      [](Program& p, Random&) {

@@ -153,7 +153,7 @@ class LeakMaker {
     const bool timed = in.replay->plan.from == StepsFrom::kTime;
     evidence["steps"] = static_cast<int64_t>(steps.steps);
     evidence["growth"] = std::string(shape_name(chief.growth.shape));
-    evidence["gaining_steps"] = static_cast<int64_t>(chief.growth.births);
+    evidence["gaining_points"] = static_cast<int64_t>(chief.growth.births);
     evidence["r2"] = chief.growth.r2;
     evidence["curve"] = chief.curve;
     if (chief.growth.shape == Shape::kGrows && verdict.bytes_total > 0 && verdict.bytes_per_step) {

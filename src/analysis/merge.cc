@@ -80,6 +80,11 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
     }
   }
 
+  // Whether `inner` is allocated in a call that the line of `outer` makes.
+  const auto calls = [&](const Candidate& outer, const Candidate& inner) {
+    if (outer.site == 0 || outer.input != inner.input) return false;
+    return inputs[inner.input].sites->passes(inner.stack, outer.site);
+  };
   std::vector<std::vector<std::string>> functions(count);
   for (size_t i = 0; i < count; ++i) {
     const Candidate& candidate = candidates[i];
@@ -95,7 +100,7 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
       if (candidates[j].holders.empty()) {
         const bool one_function =
             !candidates[i].function.empty() && candidates[i].function == candidates[j].function;
-        if (one_function) sets.unite(i, j);
+        if (one_function || calls(candidates[j], candidates[i])) sets.unite(i, j);
         continue;
       }
       size_t shared = 2 * shared_functions(functions[i], functions[j]);

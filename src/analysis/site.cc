@@ -102,6 +102,20 @@ std::vector<SiteFrame> Sites::describe_stack(StackId stack, size_t most) {
   return frames;
 }
 
+bool Sites::passes(StackId stack, uint32_t site) {
+  const SiteFrame& wanted = sites_[site].frame;
+  for (StackId node = stack; node; node = stacks_.parent(node)) {
+    const Frame& frame = stacks_.frame(stacks_.innermost(node));
+    const int64_t line = frame.line;
+    if (wanted.line <= line && line <= wanted.end_line && frame.kind == FrameKind::kPython &&
+        strings_.text(frame.file) == wanted.file &&
+        strings_.text(frame.function) == wanted.function) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<std::string> Sites::user_functions(StackId stack) {
   std::vector<std::string> functions;
   for (StackId node = stack; node; node = stacks_.parent(node)) {

@@ -43,6 +43,8 @@ class Sites {
   SiteFrame describe(std::string_view file, uint32_t line, uint32_t end_line,
                      std::string_view function);
   std::vector<SiteFrame> describe_stack(StackId stack, size_t most);
+  // Whether one of the stack's frames is in the site's statement.
+  bool passes(StackId stack, uint32_t site);
   // The user's functions on a stack, innermost first: "file:function".
   std::vector<std::string> user_functions(StackId stack);
 

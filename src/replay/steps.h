@@ -20,7 +20,9 @@
 
 namespace memscope {
 
+// Weakest first.
 enum class StepsFrom : uint8_t { kNone, kTime, kOptimizer, kMstx, kApi };
+inline constexpr size_t kStepsFromCount = 5;
 // As in `analyze --json`: "none", "time", ...
 std::string_view steps_from_name(StepsFrom from);
 
