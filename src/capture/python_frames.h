@@ -130,7 +130,9 @@ template <bool kEpochs, class Memory>
         break;
       }
       *next++ = raw;
-      hash.add(raw.code, raw.instruction, kEpochs ? python_epochs::epoch_of(raw.code) : 0);
+      uint64_t epoch = 0;
+      if constexpr (kEpochs) epoch = python_epochs::epoch_of(raw.code);
+      hash.add(raw.code, raw.instruction, epoch);
     }
     frame = previous;
   }
