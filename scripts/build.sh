@@ -23,6 +23,9 @@ case $flavour in
   *) echo "build.sh: unknown build '$flavour'; allowed: build, asan, tsan, fuzz, bench" >&2; exit 2 ;;
 esac
 
+# A compiler cache, where there is one, serves every checkout alike.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 echo "build: $dir ${*:+($*)}"
 # The package's own build (scripts/install.sh) shares build/ and leaves other settings in its cache.
 wanted="${settings[*]}"

@@ -32,6 +32,7 @@ base_packages=(
   python3-venv         # .venv
 )
 dev_packages=(
+  ccache               # builds again in seconds what it has seen, in any checkout
   libgtest-dev         # C++ tests
   libgmock-dev         # C++ tests
   clang-14             # fuzzers (libFuzzer)
