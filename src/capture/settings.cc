@@ -132,7 +132,7 @@ bool from_environment() {
   const char* config = std::getenv("MSMEMSCOPE_CONFIG");
   char text[Settings::kPathMax];
   if (config == nullptr || !json_member(config, "mode", text, sizeof(text)) ||
-      std::strcmp(text, "command") != 0) {
+      (std::strcmp(text, "command") != 0 && std::strcmp(text, "exec") != 0)) {
     return false;
   }
   for (const char* key : {"output_path", "device", "slab_bytes"}) {

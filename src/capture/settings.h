@@ -23,7 +23,8 @@ namespace settings_io {
 // nullptr, or a static line saying what is wrong. Keys as in agent_api.h.
 const char* set(const char* key, const char* value);
 // Defaults from MSMEMSCOPE_RUN_ID, MSMEMSCOPE_SLAB_DIR, MSMEMSCOPE_SOURCE and, where
-// MSMEMSCOPE_CONFIG holds {"mode":"command", ...}, the launcher's settings. True in that last case.
+// MSMEMSCOPE_CONFIG holds {"mode":"command", ...} or {"mode":"exec", ...}, the launcher's settings.
+// True in that last case.
 bool from_environment();
 // RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID; -1 if none is a number.
 int64_t rank_from_environment();

@@ -42,6 +42,8 @@ TEST(Settings, TheLaunchersConfigurationComesThroughTheEnvironment) {
          R"({"analysis":"leaks","mode":"command","output_path":"/tmp/a \"b\""})", 1);
   EXPECT_TRUE(settings_io::from_environment());
   EXPECT_STREQ(settings.output_path, "/tmp/a \"b\"");
+  setenv("MSMEMSCOPE_CONFIG", R"({"mode":"exec"})", 1);  // msmemscope --exec
+  EXPECT_TRUE(settings_io::from_environment());
   setenv("MSMEMSCOPE_CONFIG", R"({"mode":"api"})", 1);
   EXPECT_FALSE(settings_io::from_environment());
   for (const char* broken : {"", "{", R"({"mode":)", R"({"mode":"comm)", R"({"mode":"command)"}) {

@@ -18,13 +18,6 @@ constexpr std::initializer_list<int> kPassedOn = {SIGTERM, SIGINT,  SIGHUP,  SIG
                                                   SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP,
                                                   SIGTTIN, SIGTTOU, SIGCONT, SIGWINCH};
 
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
 // Signals taken by sigwaitinfo for as long as this lives; the child gets the dispositions and the
 // mask that the launcher was started with.
 class SignalsTaken {
@@ -108,6 +101,14 @@ int follow(pid_t child, const sigset_t& set) {
 }
 
 }  // namespace
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
 
 ChildEnd run_child(const std::vector<std::string>& command,
                    const std::vector<std::string>& environment) {

@@ -27,6 +27,9 @@ struct ChildEnd {
 ChildEnd run_child(const std::vector<std::string>& command,
                    const std::vector<std::string>& environment);
 
+// As exec takes words: valid as long as they are, a null at the end.
+std::vector<char*> pointers(const std::vector<std::string>& words);
+
 // Ends this process as the child ended: returns its exit status, or dies of the same signal without
 // a core file of our own.
 int end_like(const ChildEnd& end);

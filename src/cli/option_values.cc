@@ -147,13 +147,12 @@ Result<std::string> check_call_stack(std::string_view value, Notes& notes) {
   return join(items);
 }
 
-Result<std::string> check_collect_mode(std::string_view value, Notes& notes) {
+Result<std::string> check_collect_mode(std::string_view value, Notes&) {
   if (value != "immediate" && value != "deferred") {
     return refuse(
         "--collect-mode param is invalid. Collect mode can only be set to immediate,deferred.",
         "--collect-mode", value, "immediate, deferred");
   }
-  if (value == "deferred") notes.without_effect.emplace_back("--collect-mode deferred");
   return std::string(value);
 }
 

@@ -167,13 +167,8 @@ void report(const LauncherOptions& options, const Run& run, const ChildEnd& end)
 }
 
 int become(const std::vector<std::string>& program, const Environment& environment) {
-  std::vector<char*> arguments, variables;
-  for (const auto& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
-  for (const auto& word : environment.variables) {
-    variables.push_back(const_cast<char*>(word.c_str()));
-  }
-  arguments.push_back(nullptr);
-  variables.push_back(nullptr);
+  auto arguments = pointers(program);
+  auto variables = pointers(environment.variables);
   ::execvpe(arguments[0], arguments.data(), variables.data());
   const int error = errno;
   say(not_started(program.front(), error));

@@ -464,3 +464,43 @@ def test_analyze_never_changes_its_input(cli: Command, synthetic: Path) -> None:
     cli.run("analyze", str(synthetic))
     cli.run("info", str(synthetic))
     assert state() == before
+
+
+# -- a real program --------------------------------------------------------------------------------
+
+LEAKY = """
+import torch
+store = []
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(40):
+    optimizer.zero_grad()
+    model(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+    store.append(torch.randn(64, 1024))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("mode", [[], ["--exec"]])
+def test_a_leaky_program_is_diagnosed(cli: Command, mode: list[str]) -> None:
+    (cli.directory / "leaky.py").write_text(LEAKY)
+    done = cli.run(*mode, "--analysis=leaks", "--report-to=r.txt", sys.executable, "leaky.py")
+    assert (done.returncode, done.stdout) == (0, "")
+    report = (cli.directory / "r.txt").read_text()
+    assert "MemScope  leaky.py  ·  40 steps  ·  cpu" in report
+    assert "+256 KiB per step, 1 block per step" in report
+    assert "allocated  leaky.py:10" in report
+    assert stat.S_IMODE((cli.directory / "r.txt").stat().st_mode) == 0o600
+    if not mode:
+        assert "====== ERROR: Detected memory leaks on device cpu ======" in report
+
+
+@pytest.mark.torch
+def test_a_killed_program_is_diagnosed_all_the_same(cli: Command) -> None:
+    ending = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    (cli.directory / "leaky.py").write_text(LEAKY + ending)
+    done = cli.run(sys.executable, "leaky.py")
+    assert done.returncode == -signal.SIGKILL
+    assert "LEAK" in done.stderr
+    assert "the process was killed" in done.stderr
