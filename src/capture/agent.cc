@@ -114,7 +114,7 @@ void become_forked_child() noexcept {
     lane.tid.store(0, std::memory_order_relaxed);
   }
   state.unplaced_drops = 0;
-  state.window_ticks = ticks_after_alloc();
+  state.window_ticks = ticks_now();
   state.window_pending = true;
 }
 
@@ -143,7 +143,7 @@ const char* start() {
     return "tracing has ended in this process";
   const Locked trace(state.trace_lock);
   if (state.recording.load(std::memory_order_relaxed) != 0) return nullptr;
-  state.window_ticks = ticks_after_alloc();
+  state.window_ticks = ticks_now();
   state.window_pending = true;
   state.recording.store(1, std::memory_order_seq_cst);
   // From here on every hook sees a recording: a block freed later has an event, one freed earlier

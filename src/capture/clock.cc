@@ -27,7 +27,7 @@ Anchor take_anchor() {
   timespec real;
   Anchor anchor;
   anchor.mono_ns = clock_detail::monotonic_ns();
-  anchor.ticks = ticks_after_alloc();
+  anchor.ticks = ticks_now();
   clock_gettime(CLOCK_REALTIME, &real);
   anchor.real_ns =
       static_cast<uint64_t>(real.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(real.tv_nsec);

@@ -3,12 +3,11 @@
 // The counter is the time-stamp counter where the kernel itself keeps time by it (clocksource tsc:
 // synchronous over processors, constant rate), cntvct_el0 on aarch64, else CLOCK_MONOTONIC.
 //
-// Fences make the order of two threads' events on one address the order of what they report:
-//  * after an allocation, lfence keeps the read from running ahead of the allocator's own loads,
-//    through which the address came to this thread;
-//  * before a free none is needed: the read retires before any later store of this thread can be
-//    seen by another (Intel SDM vol. 3, 8.2; AMD64 APM vol. 2, 7.1), and it is by such a store that
-//    the allocator passes the address on.
+// The fence before the read keeps it from running ahead of the loads before it: an allocation's, by
+// which the address came to this thread, and a free's, by which the thread learned that it may free
+// a block that another thread allocated. None is needed after it: the read retires before any later
+// store of this thread can be seen (Intel SDM vol. 3, 8.2; AMD64 APM vol. 2, 7.1), and it is by
+// such a store that the allocator passes a freed address on.
 #pragma once
 
 #include <time.h>
@@ -39,9 +38,12 @@ inline TickSource tick_source() {
   return clock_detail::source;
 }
 
-inline uint64_t ticks_before_free() {
+inline uint64_t ticks_now() {
 #if defined(__x86_64__)
-  if (__builtin_expect(clock_detail::source == TickSource::kTsc, 1)) return __builtin_ia32_rdtsc();
+  if (__builtin_expect(clock_detail::source == TickSource::kTsc, 1)) {
+    __builtin_ia32_lfence();
+    return __builtin_ia32_rdtsc();
+  }
 #elif defined(__aarch64__)
   if (clock_detail::source == TickSource::kArmCounter) {
     uint64_t ticks;
@@ -50,13 +52,6 @@ inline uint64_t ticks_before_free() {
   }
 #endif
   return clock_detail::monotonic_ns();
-}
-
-inline uint64_t ticks_after_alloc() {
-#if defined(__x86_64__)
-  __builtin_ia32_lfence();
-#endif
-  return ticks_before_free();
 }
 
 // Both clocks at one moment; the counter is read between the two.

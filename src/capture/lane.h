@@ -121,7 +121,7 @@ bool write_cold(Lane& lane, const Record& record) noexcept {
   uint64_t* at = reserve(lane, words + kTimeWords);
   if (at == nullptr) return false;
   note_kind(lane, Record::kKind);
-  const uint32_t dt = advance_clock(lane, ticks_after_alloc(), &at);
+  const uint32_t dt = advance_clock(lane, ticks_now(), &at);
   const uint64_t word0 = encode_record(record, 0, dt, at);
   commit(lane, at, words, word0);
   return true;

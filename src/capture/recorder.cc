@@ -70,11 +70,11 @@ void alloc_event(HookScope& scope, Kind kind, Where where, const void* addr, uin
   Lane* lane = scope.lane();
   if (lane == nullptr) {
     if (recording()) __atomic_fetch_add(&state.unplaced_drops, 1, __ATOMIC_RELAXED);
-    state.shadow.insert(address, sized, ticks_after_alloc());
+    state.shadow.insert(address, sized, ticks_now());
     return;
   }
   BusyScope busy(lane);
-  uint64_t ticks = ticks_after_alloc();
+  uint64_t ticks = ticks_now();
   if (recording()) {
     uint32_t stack = 0;
     if (ready(*lane, 3 + sizeof...(Totals))) {
@@ -108,8 +108,7 @@ void free_event(HookScope& scope, Kind kind, Where where, const void* addr, Tota
   }
   const bool can_write = ready(*lane, 2 + sizeof...(Totals));
   state.shadow.erase(address);
-  if (can_write &&
-      write_hot(*lane, kind, where.packed(), ticks_before_free(), address, totals...)) {
+  if (can_write && write_hot(*lane, kind, where.packed(), ticks_now(), address, totals...)) {
     return;
   }
   if (recording()) count_drop(*lane, kind, 0, 0);

@@ -294,7 +294,7 @@ void close_window(WindowAction action) {
   }
   if (lost != 0) write_lane0(DropRecord{.count = lost});
   write_anchor();
-  write_lane0(WindowRecord{.action = static_cast<uint64_t>(action), .ticks = ticks_after_alloc()});
+  write_lane0(WindowRecord{.action = static_cast<uint64_t>(action), .ticks = ticks_now()});
   flush_lane0();
 }
 
@@ -374,7 +374,7 @@ void flush_lane0() {
 void forget_after_fork() {
   std::snprintf(parent_trace.directory, sizeof(parent_trace.directory), "%s", process_directory);
   parent_trace.pid = getppid();
-  parent_trace.ticks = ticks_after_alloc();
+  parent_trace.ticks = ticks_now();
   if (log_fd >= 0) ::close(log_fd);
   log_fd = -1;
   process_directory[0] = '\0';

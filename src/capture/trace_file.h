@@ -70,7 +70,7 @@ void write_lane0(const Record& record, uint64_t ticks) {
   const size_t words = encoded_words(record);
   uint64_t* at = lane0::room(words + kTimeWords);
   if (at == nullptr) return;
-  const uint64_t now = ticks != 0 ? ticks : ticks_after_alloc();
+  const uint64_t now = ticks != 0 ? ticks : ticks_now();
   uint32_t dt = lane0::step_clock(now);
   if (dt == UINT32_MAX) {  // too long ago for one word
     at[0] = hot_word(Kind::kTime, 0, 0);

@@ -38,10 +38,10 @@ int main(int argc, char** argv) {
     }
   }
   for (const auto& [addr, size] : replayed_live) ghosts += truth.contains(addr) ? 0 : 1;
-  std::printf("alive %zu  missing %zu  freed but looks live %zu  other size %zu  ambiguous %llu  "
-              "dropped %llu\n",
-              truth.size(), missing, ghosts, other_size,
-              static_cast<unsigned long long>(result.ambiguous),
-              static_cast<unsigned long long>(opened.value().info().dropped_events()));
+  std::printf(
+      "alive %zu  missing %zu  freed but looks live %zu  other size %zu  ambiguous %llu  "
+      "dropped %llu\n",
+      truth.size(), missing, ghosts, other_size, static_cast<unsigned long long>(result.ambiguous),
+      static_cast<unsigned long long>(opened.value().info().dropped_events()));
   return missing + ghosts + other_size == 0 && !truth.empty() ? 0 : 1;
 }

@@ -3,7 +3,6 @@
 //   check_pairs OUTPUT     prints passes, wrong pairs, events dropped, ambiguous; exit 1 if wrong
 #include <cinttypes>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -48,13 +47,19 @@ int main(int argc, char** argv) {
 
   std::map<uint32_t, std::vector<uint64_t>> freed;  // by thread index
   std::map<uint32_t, size_t> next_free;
-  std::unordered_map<uint64_t, std::deque<uint64_t>> live;  // address -> serials, oldest first
+  // Pairs as replay makes them, with the same order restored (replay/order.h).
+  AddressOrder order(ReplayOptions{}.skew_ns);
+  std::unordered_map<uint64_t, uint64_t> live, displaced_serial;  // by address
   uint64_t passes = 0, wrong = 0, unknown = 0, displaced = 0;
   for (Event event; trace.next(event);) {
     if (event.kind == EventKind::kAlloc) {
-      auto& serials = live[event.addr];
-      if (!serials.empty()) ++displaced;  // its free is still to come, from another thread
-      serials.push_back(event.size);
+      const auto [block, fresh] = live.emplace(event.addr, event.size);
+      if (!fresh) {
+        ++displaced;
+        order.displaced(event.addr, event.thread, event.time);
+        displaced_serial[event.addr] = block->second;
+        block->second = event.size;
+      }
       ++passes;
     } else if (event.kind == EventKind::kFree) {
       auto& expected = freed[event.thread.value];
@@ -62,15 +67,16 @@ int main(int argc, char** argv) {
         const uint64_t tid = trace.threads()[event.thread.value].tid;
         expected = read_serials(output / ("freed-" + std::to_string(tid) + ".bin"));
       }
-      auto& serials = live[event.addr];
-      size_t& at = next_free[event.thread.value];
-      if (serials.empty() || at >= expected.size()) {
+      const size_t at = next_free[event.thread.value]++;
+      const uint64_t truth = at < expected.size() ? expected[at] : 0;
+      if (order.takes(event.addr, event.thread, event.time)) {
+        if (displaced_serial[event.addr] != truth) ++wrong;
+      } else if (const auto block = live.find(event.addr); block == live.end()) {
         ++unknown;
-        continue;
+      } else {
+        if (block->second != truth) ++wrong;
+        live.erase(block);
       }
-      if (serials.front() != expected[at]) ++wrong;
-      serials.pop_front();
-      ++at;
     }
   }
   trace.rewind();

@@ -19,11 +19,10 @@ int main(int argc, char** argv) {
     if (event.record_kind == static_cast<uint8_t>(Kind::kStep)) ++steps;
   }
   const auto count = [&](Kind kind) { return trace.counts()[static_cast<size_t>(kind)]; };
-  std::printf("allocs %" PRIu64 " frees %" PRIu64 " dropped %" PRIu64 " steps %" PRIu64
-              " damage %zu\n",
-              count(Kind::kAlloc) + count(Kind::kPoolAlloc),
-              count(Kind::kFree) + count(Kind::kPoolFree), trace.info().dropped_events(), steps,
-              trace.damage().size());
+  std::printf(
+      "allocs %" PRIu64 " frees %" PRIu64 " dropped %" PRIu64 " steps %" PRIu64 " damage %zu\n",
+      count(Kind::kAlloc) + count(Kind::kPoolAlloc), count(Kind::kFree) + count(Kind::kPoolFree),
+      trace.info().dropped_events(), steps, trace.damage().size());
   for (const std::string& line : trace.damage()) std::fprintf(stderr, "%s\n", line.c_str());
   return 0;
 }

@@ -51,7 +51,8 @@ int wrap_in(dl_phdr_info* object, size_t, void*) {
   const ElfW(Dyn)* dynamic = nullptr;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     if (object->dlpi_phdr[i].p_type == PT_DYNAMIC) {
-      dynamic = reinterpret_cast<const ElfW(Dyn)*>(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+      dynamic =
+          reinterpret_cast<const ElfW(Dyn)*>(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
     }
   }
   const ElfW(Sym)* symbols = nullptr;

@@ -9,10 +9,14 @@ struct ProfiledCPUMemoryReporter {
 void ProfiledCPUMemoryReporter::New(void* block, size_t bytes) {
   asm volatile("" ::"r"(block), "r"(bytes) : "memory");
 }
-void ProfiledCPUMemoryReporter::Delete(void* block) { asm volatile("" ::"r"(block) : "memory"); }
+void ProfiledCPUMemoryReporter::Delete(void* block) {
+  asm volatile("" ::"r"(block) : "memory");
+}
 }  // namespace c10
 
 extern "C" void fake_c10_new(void* block, size_t bytes) {
   c10::ProfiledCPUMemoryReporter().New(block, bytes);
 }
-extern "C" void fake_c10_delete(void* block) { c10::ProfiledCPUMemoryReporter().Delete(block); }
+extern "C" void fake_c10_delete(void* block) {
+  c10::ProfiledCPUMemoryReporter().Delete(block);
+}

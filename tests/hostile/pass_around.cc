@@ -1,7 +1,7 @@
-// Four threads pass one address back and forth: whoever finds it free takes it, another thread gives
-// it back. The serial number of each allocation is its size as reported, and stands in the block;
-// each thread writes down the serials of what it freed, in order. check_pairs then compares what
-// the trace pairs with what really happened.
+// Four threads pass one address back and forth: whoever finds it free takes it, another thread
+// gives it back. The serial number of each allocation is its size as reported, and stands in the
+// block; each thread writes down the serials of what it freed, in order. check_pairs then compares
+// what the trace pairs with what really happened.
 //
 //   pass_around AGENT OUTPUT PASSES     writes OUTPUT/freed-<tid>.bin and the trace
 #include <sys/syscall.h>
@@ -23,7 +23,7 @@ enum State : int { kFree, kTaking, kHeld, kFreeing };
 std::atomic<int> state = kFree;
 std::atomic<int> holder = -1;
 std::atomic<uint64_t> passes_left;
-uint64_t block;        // the memory passed around; holds its serial
+uint64_t block;            // the memory passed around; holds its serial
 uint64_t next_serial = 1;  // written by who is in kTaking only
 
 void pass(int self, std::vector<uint64_t>& freed) {
