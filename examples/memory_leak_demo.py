@@ -77,7 +77,7 @@ def main():
 
     import msmemscope
 
-    msmemscope.config(call_stack="python", analysis="leaks", output_path=arguments.output)
+    msmemscope.config(call_stack="python", output_path=arguments.output)
     msmemscope.start()
     train(arguments.steps, after_step=msmemscope.step)
     msmemscope.stop()  # the diagnosis goes to stderr

@@ -23,6 +23,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ._agent import RECORD_HOLDER, RECORD_SOURCE, Agent
+from ._graph import Graphs
 from ._referrers import Found, LiveLocals, Step, Walk
 from ._statements import Statement, storing
 from ._tensors import tensors_in
@@ -76,10 +77,20 @@ def _find_group(
         return 0
     samples = [[tensors[p] for p in at[address]] for address in _spread(present, SAMPLES)]
     found = Walk(samples, {id(tensors)}, live, deadline).run()
-    if found is None:
-        return 0
-    top, steps = _container(found)
-    held = _reachable(top, {id(tensors[p]): a for a in present for p in at[a]})
+    if found is not None:
+        top, steps = _container(found)
+        held = _reachable(top, {id(tensors[p]): a for a in present for p in at[a]})
+    else:
+        graphs = Graphs(deadline)
+        roots = [graphs.roots_of(sample) for sample in samples]
+        keepers = [[root for of_one in sample for root in of_one] for sample in roots]
+        own = {id(graphs.tensors), id(graphs.__dict__), id(tensors)}
+        own |= {id(sample) for sample in roots} | {id(one) for sample in roots for one in sample}
+        found = Walk([k for k in keepers if k], own | {id(keepers)}, live, deadline).run()
+        if found is None:
+            return 0
+        top, steps = _container(found)
+        held = present  # of one site: what holds for the samples holds for the others
     statement = _kept_at(found, steps, group)
     strings = (
         found.root,

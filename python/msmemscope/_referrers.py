@@ -83,11 +83,10 @@ class Walk:
         self._own = ignored | {id(samples), *(id(sample) for sample in samples)}
         self._live = live
         self._deadline = deadline
-        self._modules = {
-            id(module.__dict__): name
-            for name, module in list(sys.modules.items())
-            if type(module) is ModuleType or ModuleType in type(module).__mro__
-        }
+        self._modules: dict[int, str] = {}
+        for name, module in list(sys.modules.items()):
+            if ModuleType in type(module).__mro__:  # the first name wins: __main__, not __mp_main__
+                self._modules.setdefault(id(module.__dict__), name)
         self._objects: dict[int, Any] = {}
         self._reached: dict[int, frozenset[int]] = {}  # object -> samples it leads to
         self._down: dict[int, int] = {}  # object -> the object below, on the way to a sample
@@ -99,6 +98,8 @@ class Walk:
                 self._reached[id(thing)] = self._reached.get(id(thing), frozenset()) | {number}
 
     def run(self) -> Found | None:
+        if not self._samples:
+            return None
         frontier = list(self._objects)
         majority = self._samples // 2 + 1
         for level in range(MAX_DEPTH):

@@ -65,6 +65,30 @@ def _is_inner(optimizer: object, wrapper: FrameType) -> bool:
     return False
 
 
+class _NoDynamo:
+    """While entered, TorchDynamo leaves the frames of this thread alone: a step that runs eagerly
+    inside a compiled region must not have our functions compiled."""
+
+    def __init__(self, torch: Any) -> None:
+        module = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+        self._set = getattr(module, "set_eval_frame", None)
+        self._skip = getattr(module, "skip_code", None)
+
+    def never_compile(self, function: Any) -> None:
+        if self._skip is not None:
+            self._skip(function.__code__)
+
+    def call(self, action: Callable[[Any, FrameType], None], step: Any, frame: FrameType) -> None:
+        if self._set is None:
+            action(step, frame)
+            return
+        before = self._set(None)
+        try:
+            action(step, frame)
+        finally:
+            self._set(before)
+
+
 def _compiling_test(torch: Any) -> Callable[[], bool]:
     """torch.compiler.is_compiling where there is one (2.1 and later)."""
     test = getattr(getattr(torch, "compiler", None), "is_compiling", None)
@@ -81,6 +105,7 @@ class OptimizerSteps:
         self._is_compiling = _compiling_test(torch)
         self._recording = recording
         self._on_step = on_step
+        self._no_dynamo = _NoDynamo(torch)
 
     def install(self) -> bool:
         """False where this torch has no such method: then steps are not noticed."""
@@ -94,17 +119,24 @@ class OptimizerSteps:
         recording = self._recording
         on_step = self._on_step
 
+        def note(optimizer: Any, wrapper: FrameType) -> None:
+            if recording() and not _is_inner(optimizer, wrapper):
+                serial, count = counters.next_step(optimizer)
+                on_step(serial, count, type(optimizer).__name__)
+
+        call_outside_dynamo = self._no_dynamo.call
+
         def _optimizer_step_code(self: Any) -> None:
             if is_compiling():
                 return original(self)  # type: ignore[no-any-return]
             original(self)
             try:
-                if recording() and not _is_inner(self, sys._getframe(1)):
-                    serial, count = counters.next_step(self)
-                    on_step(serial, count, type(self).__name__)
+                call_outside_dynamo(note, self, sys._getframe(1))
             except Exception:  # the step is the program's, the count only ours
                 pass
 
+        self._no_dynamo.never_compile(_optimizer_step_code)
+        self._no_dynamo.never_compile(_NoDynamo.call)
         _optimizer_step_code.__doc__ = original.__doc__
         _optimizer_step_code._msmemscope = True  # type: ignore[attr-defined]
         self._original = original

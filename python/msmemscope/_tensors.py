@@ -38,7 +38,7 @@ def tensor_test(torch: Any) -> Any:
     return is_tensor
 
 
-def _without_torch_function(torch: Any) -> Any:
+def without_torch_function(torch: Any) -> Any:
     for name in ("DisableTorchFunctionSubclass", "DisableTorchFunction"):
         make = getattr(torch._C, name, None)
         if make is not None:
@@ -75,7 +75,7 @@ def tensors_in(addresses: Iterable[int]) -> tuple[list[Any], list[int]]:
     address = storage_address(torch)
     tensors: list[Any] = []
     places: list[int] = []
-    with _without_torch_function(torch):
+    with without_torch_function(torch):
         for candidate in [thing for thing in gc.get_objects() if is_tensor(thing)]:
             place = address(candidate)
             if place in wanted:
@@ -108,7 +108,7 @@ def all_storages() -> list[tuple[int, int, int]]:
     address = storage_address(torch)
     to_storage = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
     found: dict[int, tuple[int, int, int]] = {}
-    with _without_torch_function(torch):
+    with without_torch_function(torch):
         for tensor in [thing for thing in gc.get_objects() if is_tensor(thing)]:
             place = address(tensor)
             if place and place not in found:

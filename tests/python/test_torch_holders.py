@@ -352,6 +352,30 @@ def test_nothing_of_the_user_s_runs(program: Program, fake_agent: FakeAgent) -> 
     assert steps(result)[0] == ("global", "store")
 
 
+def test_activations_that_only_a_kept_loss_s_graph_holds(
+    program: Program, fake_agent: FakeAgent
+) -> None:
+    module = program(
+        """
+        losses = []
+        addresses = []
+        w = torch.ones(64, requires_grad=True)
+        def run(count, address):
+            for _ in range(count):
+                hidden = w.exp()
+                addresses.append(hidden)
+                losses.append((hidden * hidden).sum())
+        """
+    )
+    module.run(10, address)
+    hidden = list(module.addresses)
+    module.addresses.clear()
+    result = find(module, hidden, fake_agent)
+    assert steps(result) == [("global", "losses"), ("item", "*")]
+    assert result.line == line_of(module, "losses.append")
+    assert len(result.records) == 10
+
+
 def test_tensors_that_only_an_autograd_graph_keeps_come_to_no_harm(
     program: Program, fake_agent: FakeAgent, capfd: pytest.CaptureFixture[str]
 ) -> None:
