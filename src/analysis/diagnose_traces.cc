@@ -25,21 +25,34 @@ InputSummary summary_of(const std::filesystem::path& path, const TraceInfo& info
 
 }  // namespace
 
-Result<DiagnoseResult> diagnose_traces(std::span<const std::filesystem::path> paths,
-                                       const DiagnoseOptions& options) {
+Result<TracesDiagnosis> diagnose_traces(std::span<const std::filesystem::path> paths,
+                                        const DiagnoseOptions& options) {
   std::deque<TraceReader> readers;  // their tables are used until the end
   std::vector<DiagnoseInput> inputs;
+  TracesDiagnosis result;
   for (const std::filesystem::path& path : paths) {
     Result<TraceReader> opened = TraceReader::open(path);
-    if (!opened) return opened.error();
+    if (!opened) {
+      result.damage.push_back(opened.error().message);
+      result.lost = true;
+      continue;
+    }
     TraceReader& reader = readers.emplace_back(std::move(opened).value());
     TraceEvents source(reader);
     ReplayResult replayed = replay(source, replay_options(options));
     inputs.push_back({summary_of(path, reader.info()), std::move(replayed), &reader.stacks(),
                       &reader.strings()});
-    if (reader.lost_bytes() != 0) inputs.back().summary.complete = false;
+    if (reader.lost_bytes() != 0) {
+      inputs.back().summary.complete = false;
+      result.lost = true;
+    }
+    result.damage.insert(result.damage.end(), reader.damage().begin(), reader.damage().end());
   }
-  return diagnose(inputs, options);
+  if (inputs.empty()) {
+    return Error{result.damage.empty() ? "no trace to analyze" : result.damage.front()};
+  }
+  static_cast<DiagnoseResult&>(result) = diagnose(inputs, options);
+  return result;
 }
 
 }  // namespace memscope

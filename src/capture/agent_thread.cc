@@ -21,7 +21,7 @@ namespace {
 constexpr long kPollNs = 10'000'000;
 constexpr uint64_t kSecond = 1'000'000'000u;
 constexpr uint64_t kOldSlotNs = 10 * kSecond;  // written out though not full
-constexpr uint64_t kAnchorEveryNs = 60 * kSecond;
+constexpr uint64_t kAnchorEveryNs = 10 * kSecond;
 // Slots written before others get a chance at the lock.
 constexpr uint32_t kSlotsAtOnce = 8;
 
@@ -91,7 +91,8 @@ void* run(void*) {
   pthread_mutex_lock(&state.trace_lock);
   if (trace_file::is_open()) trace_file::populate_slab();
   pthread_mutex_unlock(&state.trace_lock);
-  uint64_t next_second = 0, next_anchor = clock_detail::monotonic_ns() + kAnchorEveryNs;
+  // The first anchor soon: two of them, apart, give the counter's rate.
+  uint64_t next_second = clock_detail::monotonic_ns() + kSecond / 4, next_anchor = next_second;
   while (stop_wanted.load(std::memory_order_relaxed) == 0) {
     poll(clock_detail::monotonic_ns(), &next_second, &next_anchor);
     sleep_until_polled();

@@ -15,6 +15,7 @@
 #include "cli/option_values.h"
 #include "cli/output.h"
 #include "core/where.h"
+#include "report/compat.h"
 #include "report/json.h"
 #include "report/terminal.h"
 
@@ -188,11 +189,19 @@ int print_report(const ReportRequest& request) {
     const int fd = request.target == "stdout"   ? STDOUT_FILENO
                    : request.target == "stderr" ? STDERR_FILENO
                                                 : -1;
-    text = diagnosis_text(diagnosis, style_for(fd));
-    if (request.leak_lines) text += "\n" + found.value().leak_lines;
+    // The diagnosis comes last: that is what stays on the screen.
+    if (request.leak_lines) {
+      text = fd < 0 ? compat_report(found.value().pools)
+                    : compat_report(found.value().pools, kBlocksOnScreen);
+      if (!text.empty()) text += "\n";
+    }
+    text += diagnosis_text(diagnosis, style_for(fd));
   }
   const auto written = write_to(request.target, text);
   if (!written) return fail(written.error().message);
+  // What could be read is diagnosed; that it is not all is said, and is no success.
+  for (const std::string& line : found.value().damage) fail(line);
+  if (found.value().lost) return 2;
   return failed ? 1 : 0;
 }
 

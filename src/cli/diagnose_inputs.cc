@@ -10,7 +10,6 @@
 #include "analysis/diagnose_traces.h"
 #include "cli/inputs.h"
 #include "core/where.h"
-#include "report/compat.h"
 
 namespace memscope::cli {
 namespace {
@@ -53,7 +52,8 @@ Result<Found> diagnose_inputs(const DiagnoseRequest& request) {
   const std::vector<std::filesystem::path> paths(inputs.value().begin(), inputs.value().end());
   auto result = diagnose_traces(paths, options);
   if (!result) return result.error();
-  Found found{std::move(result.value().diagnosis), compat_report(result.value().pools)};
+  Found found{std::move(result.value().diagnosis), std::move(result.value().pools),
+              std::move(result.value().damage), result.value().lost};
   if (found.diagnosis.tool.empty()) found.diagnosis.tool = "msmemscope " MEMSCOPE_VERSION;
   return found;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/diagnosis.h"
+#include "analysis/diagnose.h"
 #include "core/result.h"
 
 namespace memscope::cli {
@@ -20,7 +20,9 @@ struct DiagnoseRequest {
 
 struct Found {
   Diagnosis diagnosis;
-  std::string leak_lines;  // msMemScope's own report, see report/compat.h
+  std::vector<PoolReport> pools;    // for msMemScope's own report, see report/compat.h
+  std::vector<std::string> damage;  // what could not be read, a line each
+  bool lost = false;                // events are missing for it: exit status 2
 };
 
 Result<Found> diagnose_inputs(const DiagnoseRequest& request);

@@ -34,7 +34,7 @@ std::string device_id(Device device) {
   return device.type == Device::kCpu ? "cpu" : std::to_string(device.index);
 }
 
-void add_leaks(std::span<const PoolReport* const> pools, std::string& out) {
+void add_leaks(std::span<const PoolReport* const> pools, size_t max_blocks, std::string& out) {
   int64_t bytes = 0;
   int64_t blocks = 0;
   std::vector<std::pair<uint32_t, std::string>> lines;  // by step
@@ -54,6 +54,7 @@ void add_leaks(std::span<const PoolReport* const> pools, std::string& out) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   out += fmt::format("====== ERROR: Detected memory leaks on device {} ======\n",
                      device_id(pools.front()->where.device));
+  if (lines.size() > max_blocks) lines.resize(max_blocks);
   for (const auto& [step, line] : lines) out += line;
   if (static_cast<int64_t>(lines.size()) < blocks) {
     out += fmt::format("({} more allocation(s) are in the summary only)\n",
@@ -81,7 +82,7 @@ bool has_gap_analysis(const PoolReport& pool) {
 
 }  // namespace
 
-std::string compat_report(std::span<const PoolReport> pools) {
+std::string compat_report(std::span<const PoolReport> pools, size_t max_blocks) {
   // One report a process and device, its pools together.
   std::vector<const PoolReport*> sorted;
   for (const PoolReport& pool : pools) sorted.push_back(&pool);
@@ -94,7 +95,7 @@ std::string compat_report(std::span<const PoolReport> pools) {
   for (auto first = sorted.begin(); first != sorted.end();) {
     const auto last = std::find_if(
         first, sorted.end(), [&](const PoolReport* pool) { return key(pool) != key(*first); });
-    add_leaks({first, last}, out);
+    add_leaks({first, last}, max_blocks, out);
     for (auto pool = first; pool != last; ++pool) {
       if (has_gap_analysis(**pool)) add_gaps(**pool, out);
     }

@@ -14,6 +14,7 @@
 // Kernels are not recorded yet, so their number is always 0.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -21,6 +22,9 @@
 
 namespace memscope {
 
-std::string compat_report(std::span<const PoolReport> pools);
+// At most `max_blocks` "Direct" lines a device, the oldest; then a line that says how many more.
+// On a screen a thousand lines would hide the answer; a file gets them all.
+inline constexpr size_t kBlocksOnScreen = 6;
+std::string compat_report(std::span<const PoolReport> pools, size_t max_blocks = ~size_t{0});
 
 }  // namespace memscope

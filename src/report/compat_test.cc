@@ -53,6 +53,18 @@ TEST(CompatReport, TheSummaryCountsBlocksThatHaveNoLine) {
               testing::HasSubstr("SUMMARY: 5.000000 Mb(s) leaked in 5 allocation(s)"));
 }
 
+TEST(CompatReport, AScreenGetsTheOldestBlocksAndTheNumberOfTheOthers) {
+  PoolReport pool = npu_pool();
+  for (uint32_t step = 1; step <= 9; ++step) {
+    pool.leaked.push_back({.where = pool.where, .addr = step, .size = 1 << 20, .step = step});
+  }
+  pool.leaked_bytes = 9 << 20;
+  pool.leaked_blocks = 9;
+  const std::string text = compat_report(std::vector{pool}, 2);
+  EXPECT_THAT(text, testing::HasSubstr("at step 2.\n(7 more allocation(s)"));
+  EXPECT_THAT(text, testing::HasSubstr("SUMMARY: 9.000000 Mb(s) leaked in 9 allocation(s)"));
+}
+
 TEST(CompatReport, WithoutStepsTheGapsAreZero) {
   PoolReport pool;
   pool.where = {Layer::kTensor, {}};
