@@ -48,11 +48,11 @@ test-cpp: build ## the C++ tests
 	$(call say,C++ tests)
 	@ctest --test-dir build --output-on-failure -j$(JOBS)
 
-test-python: setup-dev install build ## the Python tests and hostile programs, on .venv's PyTorch
+test-python: setup-dev install build ## the Python tests and hostile programs, on .venv's PyTorch and build/
 	$(call say,Python tests)
-	@$(PYTHON) -m pytest tests/python tests/hostile $(PYTEST_ARGS)
+	@MSMEMSCOPE_BUILD_DIR=$(CURDIR)/build $(PYTHON) -m pytest tests/python tests/hostile $(PYTEST_ARGS)
 
-test-torch2: setup-dev install ## the Python tests, on a PyTorch >= 2.6 with its own Python
+test-torch2: setup-dev install ## the Python tests on the installed package and a PyTorch >= 2.6 with its own Python
 	$(call say,Python tests on the second PyTorch)
 	@scripts/test_torch.sh trixie $(PYTEST_ARGS)
 
