@@ -49,7 +49,7 @@ class TorchGlue:
             self._leave_import()
         if _TORCH in sys.modules:
             self._agent.refresh()
-        if _finished(_OPTIMIZER):
+        if not missing:
             self._notice_steps()
 
     def detach(self) -> None:
@@ -65,16 +65,17 @@ class TorchGlue:
 
     def _on_import(self, name: str) -> None:
         try:
-            if name == _OPTIMIZER:
-                self._notice_steps()
-            else:
+            if name == _TORCH:
                 self._agent.refresh()
+            # Not before torch is whole: what is asked for there (torch.compiler) comes last.
+            if name == _TORCH or _finished(_TORCH):
+                self._notice_steps()
         except Exception as error:  # torch's import must not fail because of us
             say_once(f"torch is not fully watched: {error}")
 
     def _notice_steps(self) -> None:
         torch = sys.modules.get(_TORCH)
-        if torch is None or self._steps is not None:
+        if torch is None or _OPTIMIZER not in sys.modules or self._steps is not None:
             return
         steps = OptimizerSteps(torch, self._recording, self._on_step)
         if steps.install():
