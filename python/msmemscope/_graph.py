@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any
 
-from ._tensors import tensor_test, without_torch_function
+from ._tensors import ownership_taker, tensor_test, without_torch_function
 
 MAX_NODES = 2_000  # of one root's graph
 MAX_ROOTS = 20_000
@@ -28,11 +28,10 @@ class Graphs:
         is_tensor = tensor_test(self._torch)
         with without_torch_function(self._torch):
             found = [thing for thing in gc.get_objects() if is_tensor(thing)]
-            take_over = getattr(self._torch.Tensor, "_fix_weakref", None)
+            take_over = ownership_taker(self._torch)
             self.tensors: list[Any] = []
             for tensor in found[:MAX_ROOTS]:
-                if take_over is not None:
-                    take_over(tensor)
+                take_over(tensor)
                 if _node(tensor) is not None:
                     self.tensors.append(tensor)
 

@@ -6,12 +6,13 @@ device. A tensor that refuses is passed over.
 
 A tensor whose Python object nobody refers to any more may live on in C++, which then owns the
 Python object (torch/csrc/autograd/python_variable.cpp, "PyObject preservation"). The collector
-still shows such objects; having taken a reference to one, the ownership must be turned round by
-_fix_weakref(), as for weak references, or torch warns when the tensor dies first.
+still shows such objects; having taken a reference to one, the ownership must be turned round, as
+_fix_weakref() does for weak references, or torch warns when the tensor dies first.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from collections.abc import Iterable
@@ -46,16 +47,48 @@ def without_torch_function(torch: Any) -> Any:
     return nullcontext()
 
 
+def ownership_taker(torch: Any) -> Any:
+    """A function that turns the ownership of a tensor's Python object round.
+
+    Before torch 2.0 _fix_weakref() keeps the reference that it takes, so that the tensor would
+    never die; a tensor without memory of our own shows which one this is, and the reference is
+    given back."""
+    fix = getattr(torch.Tensor, "_fix_weakref", None)
+    if fix is None:
+        return _nothing
+    probe = torch.FloatTensor()  # of the CPU, whatever the default device is
+    before = sys.getrefcount(probe)
+    fix(probe)
+    kept = sys.getrefcount(probe) - before
+    if kept == 0:
+        return fix
+    # A prototype of our own: ctypes.pythonapi's functions are everybody's.
+    give_back = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythonapi))
+    for _ in range(kept):
+        give_back(probe)
+    if kept != 1:
+        return _nothing
+
+    def take_over(tensor: Any) -> None:
+        fix(tensor)
+        give_back(tensor)
+
+    return take_over
+
+
+def _nothing(tensor: Any) -> None:
+    pass
+
+
 def storage_address(torch: Any) -> Any:
     """A function from a tensor to its storage's address, 0 where it has none."""
     to_storage = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
     is_cow = getattr(torch._C, "_is_cow_tensor", None)  # its address would be a copy's
-    take_over = getattr(torch.Tensor, "_fix_weakref", None)
+    take_over = ownership_taker(torch)
 
     def address(tensor: Any) -> int:
         try:
-            if take_over is not None:
-                take_over(tensor)
+            take_over(tensor)
             if is_cow is not None and is_cow(tensor):
                 return 0
             return int(to_storage(tensor).data_ptr())
@@ -72,10 +105,10 @@ def tensors_in(addresses: Iterable[int]) -> tuple[list[Any], list[int]]:
         return [], []
     wanted = frozenset(addresses)
     is_tensor = tensor_test(torch)
-    address = storage_address(torch)
     tensors: list[Any] = []
     places: list[int] = []
     with without_torch_function(torch):
+        address = storage_address(torch)
         for candidate in [thing for thing in gc.get_objects() if is_tensor(thing)]:
             place = address(candidate)
             if place in wanted:
@@ -105,10 +138,10 @@ def all_storages() -> list[tuple[int, int, int]]:
     if torch is None or not hasattr(torch, "Tensor"):
         return []
     is_tensor = tensor_test(torch)
-    address = storage_address(torch)
     to_storage = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
     found: dict[int, tuple[int, int, int]] = {}
     with without_torch_function(torch):
+        address = storage_address(torch)
         for tensor in [thing for thing in gc.get_objects() if is_tensor(thing)]:
             place = address(tensor)
             if place and place not in found:

@@ -9,6 +9,7 @@ import os
 import sys
 import textwrap
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -350,6 +351,26 @@ def test_nothing_of_the_user_s_runs(program: Program, fake_agent: FakeAgent) -> 
     assert gc.get_count()[2] >= counts, "nothing was collected"
     assert module.touched == []
     assert steps(result)[0] == ("global", "store")
+
+
+def test_what_was_looked_at_dies_as_before(program: Program, fake_agent: FakeAgent) -> None:
+    module = program(
+        """
+        store = []
+        w = torch.ones(4, requires_grad=True)
+        def run(count):
+            for _ in range(count):
+                store.append((w.exp() * w).sum())
+        """
+    )
+    module.run(10)
+    gone = [weakref.ref(tensor) for tensor in module.store]
+    counts = [sys.getrefcount(tensor) for tensor in module.store]
+    find(module, list(module.store), fake_agent)
+    after = [sys.getrefcount(tensor) for tensor in module.store]
+    assert after == counts
+    module.store.clear()
+    assert [reference() for reference in gone] == [None] * 10
 
 
 def test_activations_that_only_a_kept_loss_s_graph_holds(
