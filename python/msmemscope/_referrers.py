@@ -49,14 +49,17 @@ class LiveLocals:
         self.names: dict[int, list[tuple[FrameType, str]]] = {}
         if sys.gettrace() is not None:
             return  # reading locals would undo a debugger's changes
+        frame: FrameType | None = None
         for innermost in sys._current_frames().values():
-            frame: FrameType | None = innermost
+            frame = innermost
             for _ in range(500):
                 if frame is None:
                     break
                 if not _is_ours(frame) and frame.f_code.co_flags & _CO_OPTIMIZED:
                     self._read(frame)
                 frame = frame.f_back
+        # One of them was our own: a frame that refers to itself would keep its callers' locals.
+        del innermost, frame
 
     def _read(self, frame: FrameType) -> None:
         values = frame.f_locals

@@ -365,10 +365,7 @@ def test_what_was_looked_at_dies_as_before(program: Program, fake_agent: FakeAge
     )
     module.run(10)
     gone = [weakref.ref(tensor) for tensor in module.store]
-    counts = [sys.getrefcount(tensor) for tensor in module.store]
     find(module, list(module.store), fake_agent)
-    after = [sys.getrefcount(tensor) for tensor in module.store]
-    assert after == counts
     module.store.clear()
     assert [reference() for reference in gone] == [None] * 10
 

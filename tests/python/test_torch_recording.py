@@ -127,26 +127,36 @@ def test_shutdown_restores_every_slot(run_python: RunChild) -> None:
     assert child.stdout == "True 0\n0\n"
 
 
+THREADS = """
+    import msmemscope, torch
+    from msmemscope._session import session
+    quiet()
+    msmemscope.start()
+    if sys.argv[1] == "after":
+        torch.empty(50)
+    before = counted()
+    def work():
+        for _ in range(500):
+            torch.empty(50)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    status = session.agent.status()
+    print(counted() - before, sum(status["events"].values()) - before + status["dropped"])
+    msmemscope.stop()
+"""
+
+
 def test_threads(run_python: RunChild) -> None:
-    child = run_python(
-        program(
-            """
-            import msmemscope, torch
-            quiet()
-            msmemscope.start()
-            before = counted()
-            def work():
-                for _ in range(500):
-                    torch.empty(50)
-            threads = [threading.Thread(target=work) for _ in range(4)]
-            [t.start() for t in threads]
-            [t.join() for t in threads]
-            print(counted() - before)
-            msmemscope.stop()
-            """
-        )
-    ).ok()
-    assert child.stdout == "2000\n"
+    child = run_python(program(THREADS), "after").ok()
+    assert child.stdout.split()[0] == "2000"
+
+
+def test_threads_that_race_for_the_first_event_are_counted_to_the_last_one(
+    run_python: RunChild,
+) -> None:
+    child = run_python(program(THREADS), "first").ok()
+    assert child.stdout.split()[1] == "4000", "recorded or dropped, never lost"
 
 
 DAEMONS = """
