@@ -176,7 +176,7 @@ class Session:
         if not self.agent.status().get("directory"):
             return  # no trace: there is none to be had, and the agent has said why
         settings = [(key, value) for key, value in self.settings.values.items() if value]
-        settings += [(f"expect_growth.{n}", p) for n, p in enumerate(self._patterns, start=1)]
+        settings += [("expect_growth", pattern) for pattern in self._patterns]
         try:
             for setting in settings:
                 self.agent.record(RECORD_CONFIG, (), setting)

@@ -186,7 +186,7 @@ void fork_before() {
 void fork_after_parent() {
   if (state.fork_page == nullptr) return;
   if (trace_file::is_open() && state.finished.load(std::memory_order_relaxed) == 0) {
-    agent_thread::start();
+    agent_thread::want_again();
   }
   pthread_mutex_unlock(&state.trace_lock);
   pthread_mutex_unlock(&state.control_lock);

@@ -11,6 +11,7 @@
 
 #include "capture/agent.h"
 #include "capture/agent_state.h"
+#include "capture/agent_thread.h"
 #include "capture/elf_patch.h"
 #include "capture/fixed_text.h"
 #include "capture/inject.h"
@@ -66,6 +67,7 @@ int exiting() {
 // events; else through lane 0.
 template <typename Record>
 int write_record(const Record& record) {
+  agent_thread::start_if_wanted();
   HookScope scope;
   Lane* lane = scope.lane();
   if (lane != nullptr && scope.outermost() && state.recording.load() != 0) {

@@ -28,6 +28,7 @@ constexpr uint32_t kSlotsAtOnce = 8;
 pthread_t thread;
 bool running = false;
 std::atomic<uint32_t> stop_wanted = 0;
+std::atomic<uint32_t> start_wanted = 0;
 pthread_mutex_t sleep_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 
@@ -103,6 +104,7 @@ void* run(void*) {
 }  // namespace
 
 void start() {
+  start_wanted.store(0, std::memory_order_relaxed);
   if (running) return;
   stop_wanted.store(0, std::memory_order_relaxed);
   sigset_t all, before;
@@ -130,7 +132,19 @@ void join() {
   running = false;
 }
 
+void want_again() {
+  start_wanted.store(1, std::memory_order_relaxed);
+}
+
+void start_if_wanted() noexcept {
+  if (start_wanted.load(std::memory_order_relaxed) == 0) return;
+  if (pthread_mutex_trylock(&state.trace_lock) != 0) return;
+  if (trace_file::is_open() && state.finished.load(std::memory_order_relaxed) == 0) start();
+  pthread_mutex_unlock(&state.trace_lock);
+}
+
 void forget_after_fork() {
+  start_wanted.store(0, std::memory_order_relaxed);
   running = false;
   sleep_lock = PTHREAD_MUTEX_INITIALIZER;
   wake = PTHREAD_COND_INITIALIZER;

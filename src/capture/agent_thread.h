@@ -6,8 +6,12 @@
 
 namespace memscope::capture::agent_thread {
 
-void start();  // trace lock held; once
+void start();  // trace lock held; does nothing where it runs
 void join();   // no lock held; does nothing where there is none
+
+void want_again();  // after a fork, in the parent
+// Starts it if it is wanted and nobody holds the trace lock. Cheap where it is not wanted.
+void start_if_wanted() noexcept;
 void forget_after_fork();
 
 }  // namespace memscope::capture::agent_thread

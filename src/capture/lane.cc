@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "capture/agent_state.h"
+#include "capture/agent_thread.h"
 #include "capture/recorder.h"
 #include "capture/trace_file.h"
 
@@ -95,6 +96,7 @@ uint64_t* reserve_slow(Lane& lane, size_t words) noexcept {
     lane.cursor = nullptr;
     state.slab.finish(lane.slot.index);
   }
+  agent_thread::start_if_wanted();
   const Slot slot = state.slab.acquire(lane.index, lane.lane_seq);
   if (slot.records == nullptr) return nullptr;
   ++lane.lane_seq;

@@ -53,24 +53,28 @@ int Slab::create(const char* path, size_t bytes) {
     return error;
   }
   madvise(memory, total, MADV_DONTFORK);
-  base_ = static_cast<char*>(memory);
+  auto* base = static_cast<char*>(memory);
   bytes_ = total;
   count_ = static_cast<uint32_t>(slots);
   std::snprintf(path_, sizeof(path_), "%s", path);
-  touch_pages(base_, std::min(total, kTouchedAtOnce));
-  new (base_) SlabHeader{kSlabMagic, 1, 0, static_cast<uint64_t>(getpid()), count_, kSlotBytes};
+  touch_pages(base, std::min(total, kTouchedAtOnce));
+  new (base) SlabHeader{kSlabMagic, 1, 0, static_cast<uint64_t>(getpid()), count_, kSlotBytes};
   for (uint32_t i = 0; i < count_; ++i) {
     free_[i / 64].fetch_or(uint64_t{1} << i % 64, std::memory_order_release);
   }
+  // Last: a thread that sees the slab mapped may take a slot at once.
+  base_.store(base, std::memory_order_release);
   return 0;
 }
 
 void Slab::populate() {
-  if (bytes_ > kTouchedAtOnce) touch_pages(base_ + kTouchedAtOnce, bytes_ - kTouchedAtOnce);
+  if (bytes_ > kTouchedAtOnce) {
+    touch_pages(base_.load(std::memory_order_relaxed) + kTouchedAtOnce, bytes_ - kTouchedAtOnce);
+  }
 }
 
 Slot Slab::slot(uint32_t index) const {
-  char* at = base_ + kSlabHeaderBytes + size_t{index} * kSlotBytes;
+  char* at = base_.load(std::memory_order_relaxed) + kSlabHeaderBytes + size_t{index} * kSlotBytes;
   return {reinterpret_cast<SlotHeader*>(at), reinterpret_cast<uint64_t*>(at + sizeof(SlotHeader)),
           index};
 }
@@ -126,14 +130,14 @@ void Slab::release(uint32_t index) noexcept {
 }
 
 void Slab::destroy() {
-  if (base_ == nullptr) return;
+  if (!mapped()) return;
   unlink(path_);
-  munmap(base_, bytes_);
+  munmap(base_.load(std::memory_order_relaxed), bytes_);
   forget_after_fork();
 }
 
 void Slab::forget_after_fork() {
-  base_ = nullptr;
+  base_.store(nullptr, std::memory_order_relaxed);
   count_ = 0;
   for (auto& word : free_) word.store(0, std::memory_order_relaxed);
   for (auto& word : full_) word.store(0, std::memory_order_relaxed);

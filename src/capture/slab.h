@@ -33,7 +33,7 @@ class Slab {
   int create(const char* path, size_t bytes);
   // Touches the remaining pages, so that no thread faults on them. The agent's thread, once.
   void populate();
-  bool mapped() const { return base_ != nullptr; }
+  bool mapped() const { return base_.load(std::memory_order_acquire) != nullptr; }
   uint32_t slot_count() const { return count_; }
   Slot slot(uint32_t index) const;
 
@@ -58,7 +58,7 @@ class Slab {
   const char* path() const { return path_; }
 
  private:
-  char* base_ = nullptr;
+  std::atomic<char*> base_ = nullptr;  // set when the slots can be had
   uint32_t count_ = 0;
   size_t bytes_ = 0;
   std::atomic<uint64_t> free_[kMaxSlots / 64] = {};
