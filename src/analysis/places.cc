@@ -64,10 +64,8 @@ Place place_of(std::string_view file) {
     if (part.empty()) continue;
     if (before == "site-packages" || before == "dist-packages") {
       place = place_of_package(part);
-    } else if (is_python_folder(part) && (before == "lib" || before == "lib64")) {
-      place = Place::kStandard;
-    } else if (part.size() > 4 && part.substr(0, 6) == "python" &&
-               part.substr(part.size() - 4) == ".zip") {
+    } else if ((is_python_folder(part) && (before == "lib" || before == "lib64")) ||
+               (part.starts_with("python") && part.ends_with(".zip"))) {
       place = Place::kStandard;
     } else if (part.substr(0, 14) == "torchinductor_" || part == "torchinductor") {
       place = Place::kFramework;

@@ -39,7 +39,7 @@ class Sites {
   const std::string& key(uint32_t site) const { return sites_[site].key; }
 
   // A frame of the tables, or of a record, with its statement.
-  SiteFrame describe(FrameId frame);
+  SiteFrame describe(FrameId id);
   SiteFrame describe(std::string_view file, uint32_t line, uint32_t end_line,
                      std::string_view function);
   std::vector<SiteFrame> describe_stack(StackId stack, size_t most);

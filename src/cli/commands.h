@@ -9,8 +9,8 @@
 
 namespace memscope::cli {
 
-int analyze_command(const std::vector<std::string>& arguments);
-int info_command(const std::vector<std::string>& arguments);
+int analyze_command(const std::vector<std::string>& words);
+int info_command(const std::vector<std::string>& words);
 int run_command(const LauncherOptions& options);
 
 }  // namespace memscope::cli

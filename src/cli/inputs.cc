@@ -1,5 +1,7 @@
 #include "cli/inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -23,7 +25,8 @@ Result<std::vector<std::string>> expand_inputs(const std::vector<std::string>& i
     const std::string suffix = path.extension().string();
     if (std::find(kForeign.begin(), kForeign.end(), suffix) != kForeign.end() &&
         std::filesystem::is_regular_file(path, error)) {
-      return Error{input + ": " + suffix + " files cannot be read yet, only MemScope's traces"};
+      return Error{
+          fmt::format("{}: {} files cannot be read yet, only MemScope's traces", input, suffix)};
     }
     auto found = find_processes(path, all_runs ? WhichRuns::kAll : WhichRuns::kNewest);
     if (!found) return found.error();

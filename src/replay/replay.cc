@@ -16,7 +16,7 @@ constexpr size_t kMaxFreedInWindow = 1u << 16;
 }  // namespace
 
 Replay::Replay(StepPlan plan, ReplayOptions options, TimeOf time_of)
-    : options_(std::move(options)), time_of_(std::move(time_of)), order_(options_.skew_ns) {
+    : options_(options), time_of_(std::move(time_of)), order_(options_.skew_ns) {
   pool_index_.resize(1u << 16);
   result_.groups.resize(1);  // 0 means "none" in Group::next and first_group_
   result_.plan = std::move(plan);

@@ -146,7 +146,7 @@ void add_memory(const Diagnosis& d, const TerminalStyle& style, std::string& out
          "\n";
   for (const LayerSummary* layer : rows) {
     std::string name = layer->device + " " + layer->layer;
-    if (d.inputs.size() > 1) name = row_name(d, layer->input) + " " + name;
+    if (d.inputs.size() > 1) name.insert(0, row_name(d, layer->input) + " ");
     const std::string slope =
         layer->bytes_per_step ? format_bytes_change(*layer->bytes_per_step) : "-";
     row(printable(name), layer->allocated, slope);

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr Where kCpu{Layer::kTensor, {Device::kCpu, Device::kNoIndex}};
-constexpr TraceOptions kBare{.process_record = false};
+const TraceOptions kBare{.process_record = false};
 
 std::vector<uint64_t> addresses(const std::filesystem::path& path,
                                 std::vector<std::string>* damage = nullptr) {

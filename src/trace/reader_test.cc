@@ -17,7 +17,6 @@ namespace memscope {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr Where kCpu{Layer::kTensor, {Device::kCpu, Device::kNoIndex}};
 constexpr Where kCuda{Layer::kPool, {Device::kCuda, 1}};
@@ -46,7 +45,7 @@ Record filled(std::vector<std::string>& texts) {
       texts.push_back(std::string(name) + std::string(static_cast<size_t>(i), '\xe2'));
       value = texts.back();
     } else {
-      value = static_cast<Value>(1000 * static_cast<int>(Record::kKind) + i);
+      value = static_cast<Value>(1000) * static_cast<Value>(Record::kKind) + static_cast<Value>(i);
     }
   });
   return record;

@@ -293,11 +293,11 @@ void SynthProcess::scratch(uint64_t pairs) {
 
 // stop(), a block that is made meanwhile, start().
 void SynthProcess::pause() {
-  uint64_t now = tick();
+  const uint64_t now = tick();
   trace_->agent().record(now, WindowRecord{.action = 2, .ticks = now});
   unseen_.push_back(allocate(0, options_.layer_bytes, sites_.parameter, false));
   unseen_.back().dropped = false;
-  now = tick();
+  tick();
   open_window();
 }
 

@@ -51,7 +51,7 @@ struct FrameSpec {
   uint32_t line = 0;
   uint32_t end_line = 0;  // 0: the same line
   FrameKind kind = FrameKind::kPython;
-  std::string_view module = "";
+  std::string_view module;
   uint32_t first_line = 0;
   friend bool operator==(const FrameSpec&, const FrameSpec&) = default;
 };
@@ -64,7 +64,7 @@ class LaneBuilder {
 
   // -- Definitions: the same thing twice gives the same id. --
   uint64_t string(std::string_view text);
-  uint64_t frame(const FrameSpec& frame);
+  uint64_t frame(const FrameSpec& spec);
   // Innermost node of the stack, frames from the outermost inwards; 0 for none.
   uint32_t stack(std::span<const FrameSpec> frames);
   uint32_t stack(std::initializer_list<FrameSpec> frames) {
