@@ -53,6 +53,7 @@ bool make_memory() {
   state.tables_memory = static_cast<char*>(memory);
   state.fork_page = static_cast<ForkPage*>(fork_page);
   state.fork_page->alive.store(1, std::memory_order_relaxed);
+  state.pid.store(getpid(), std::memory_order_relaxed);
   state.lanes_ready.store(1, std::memory_order_release);
   return true;
 }
@@ -95,6 +96,8 @@ void wait_for_hooks_in_flight() {
 
 void become_forked_child() noexcept {
   state.fork_page->alive.store(1, std::memory_order_relaxed);
+  state.pid.store(getpid(), std::memory_order_relaxed);
+  state.forks.store(0, std::memory_order_relaxed);
   lanes::forget_this_threads();
   state.control_lock = PTHREAD_MUTEX_INITIALIZER;
   state.trace_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -176,20 +179,35 @@ const char* exiting() {
   return why;
 }
 
+// No lock is held from here to after the fork: other call-backs of Python's run in between, of this
+// thread and of any that gets the GIL, and their first tensor needs the trace. A child that was
+// forked under somebody's lock makes its locks anew anyway.
 void fork_before() {
   if (state.fork_page == nullptr) return;
+  const Locked control(state.control_lock);
+  {
+    const Locked trace(state.trace_lock);  // who starts the thread holds it, and looks at `forks`
+    state.forks.fetch_add(1, std::memory_order_relaxed);
+  }
   agent_thread::join();
-  pthread_mutex_lock(&state.control_lock);
-  pthread_mutex_lock(&state.trace_lock);
 }
 
 void fork_after_parent() {
   if (state.fork_page == nullptr) return;
+  const Locked trace(state.trace_lock);
+  const int32_t forks = state.forks.load(std::memory_order_relaxed);
+  if (forks == 0) return;  // installed by a call-back between the two
+  state.forks.store(forks - 1, std::memory_order_relaxed);
+  if (forks > 1) return;  // another thread forks
   if (trace_file::is_open() && state.finished.load(std::memory_order_relaxed) == 0) {
     agent_thread::want_again();
   }
-  pthread_mutex_unlock(&state.trace_lock);
-  pthread_mutex_unlock(&state.control_lock);
+}
+
+void fork_after_child() {
+  if (state.fork_page == nullptr) return;
+  // A call-back before this one may have had a tensor: then the child knows, and has its trace.
+  if (state.pid.load(std::memory_order_relaxed) != getpid()) become_forked_child();
 }
 
 }  // namespace agent

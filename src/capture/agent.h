@@ -11,8 +11,10 @@ const char* stop();
 const char* shutdown();
 const char* exiting();
 
-// Around fork(), called by Python's register_at_fork.
+// Around fork(), called by Python's register_at_fork: by several threads at once, by one thread
+// more than once (a package loaded twice), with tensors in between.
 void fork_before();
 void fork_after_parent();
+void fork_after_child();
 
 }  // namespace memscope::capture::agent

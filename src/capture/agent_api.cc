@@ -140,10 +140,6 @@ int python_stacks_on() {
   return result(why);
 }
 
-void fork_after_child() {
-  if (state.fork_page != nullptr) become_forked_child();
-}
-
 int preexisting(uint64_t addr, uint64_t size, uint32_t where) {
   if (addr != 0 && size != 0 && !state.shadow.contains(addr)) {
     state.shadow.insert(addr, pack_sized(size, static_cast<uint16_t>(where)), 0);
@@ -210,7 +206,7 @@ constexpr msmemscope_agent_v1 kTable = {
     .python_stack_text = python_stack::text,
     .fork_before = agent::fork_before,
     .fork_after_parent = agent::fork_after_parent,
-    .fork_after_child = fork_after_child,
+    .fork_after_child = agent::fork_after_child,
     .preexisting = preexisting,
     .status = status,
 };

@@ -44,6 +44,8 @@ struct AgentState {
   std::atomic<uint32_t> installed;
   std::atomic<uint32_t> finished;     // exit or shutdown: nothing is recorded any more
   std::atomic<uint32_t> lane_wanted;  // a thread found no lane
+  std::atomic<int32_t> forks;         // threads between fork_before() and fork_after_parent()
+  std::atomic<int32_t> pid;           // of the process that this state is of
   uint64_t window_ticks;              // when the window in force opened
   bool window_pending;                // not yet in the trace
   uint64_t unplaced_drops;            // events of threads without a lane (atomic access)

@@ -105,7 +105,7 @@ void* run(void*) {
 
 void start() {
   start_wanted.store(0, std::memory_order_relaxed);
-  if (running) return;
+  if (running || state.forks.load(std::memory_order_relaxed) != 0) return;  // after the fork, then
   stop_wanted.store(0, std::memory_order_relaxed);
   sigset_t all, before;
   sigfillset(&all);

@@ -1,7 +1,11 @@
-"""Where the hostile programs are built."""
+"""Where the hostile programs are built, and how hostile Python programs are run."""
 
 import os
 import pathlib
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
 
 import pytest
 
@@ -20,3 +24,30 @@ def build() -> pathlib.Path:
 def full() -> bool:
     """Whether everything is to be run (make test-full), or a short version."""
     return os.environ.get("MEMSCOPE_TEST_FULL") == "1"
+
+
+RunHostile = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run_hostile(build: pathlib.Path, tmp_path: pathlib.Path) -> RunHostile:
+    """Runs a Python program that uses the package; one that hangs fails."""
+
+    def run(
+        program: str, *, seconds: float = 60, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MSMEMSCOPE_")}
+        environment["PYTHONPATH"] = str(ROOT / "python")
+        environment["MSMEMSCOPE_BUILD_DIR"] = str(build)
+        environment.update(variables)
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+    return run
