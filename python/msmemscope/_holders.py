@@ -19,12 +19,12 @@ import sysconfig
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ._agent import RECORD_HOLDER, RECORD_SOURCE, Agent
 from ._graph import Graphs
-from ._referrers import Found, LiveLocals, Step, Walk
+from ._referrers import Found, LiveLocals, Step, Walk, local_values
 from ._statements import Statement, storing
 from ._tensors import tensors_in
 
@@ -34,7 +34,7 @@ MAX_GROUPS = 16
 MAX_RECORDS = 20_000
 MAX_SOURCE = 1 << 20
 _FORWARD_DEPTH = 5
-_NOT_INTO = (type, ModuleType, FunctionType)  # they lead everywhere
+_NOT_INTO = (type, ModuleType)  # they lead everywhere
 
 
 @dataclass
@@ -149,12 +149,16 @@ def _spread(items: list[int], count: int) -> list[int]:
 
 
 def _container(found: Found) -> tuple[Any, list[Step]]:
-    """The object that piles up, and the steps down to it: the outermost of which any item leads to
-    a sample (step.name "*"); else what has the tensor under one key; else the tensor itself."""
+    """The object that piles up, and the steps down to it: of the containers whose items lead to
+    samples (step.name "*") the innermost that leads to all of them; else what has the tensor under
+    one key; else the tensor itself."""
     steps = found.steps
-    for index, step in enumerate(steps[1:], start=1):
-        if step.kind == "item" and step.name == "*":
-            return steps[index - 1].value, steps[:index]
+    piles = [i for i in range(1, len(steps)) if (steps[i].kind, steps[i].name) == ("item", "*")]
+    if piles:
+        # One sample alone cannot tell a pile from the tuples in it.
+        shared = [i for i in piles if steps[i - 1].samples == found.samples > 1]
+        index = shared[-1] if shared else piles[0]
+        return steps[index - 1].value, steps[:index]
     if len(steps) > 1 and steps[-1].kind in ("item", "ref"):
         steps = steps[:-1]
     return steps[-1].value, steps
@@ -169,7 +173,7 @@ def _reachable(top: Any, wanted: dict[int, int]) -> list[int]:
     level = [top]
     for _ in range(_FORWARD_DEPTH):
         following: list[Any] = []
-        for child in gc.get_referents(*level):
+        for child in _referents(level):
             key = id(child)
             if key in seen:
                 continue
@@ -184,16 +188,31 @@ def _reachable(top: Any, wanted: dict[int, int]) -> list[int]:
     return list(addresses)
 
 
+def _referents(things: list[Any]) -> list[Any]:
+    """What they refer to; of functions and frames only what they captured, not their globals."""
+    plain: list[Any] = []
+    captured: list[Any] = []
+    for thing in things:
+        if type(thing) is FunctionType:
+            captured += [thing.__closure__, thing.__defaults__, thing.__kwdefaults__]
+        elif type(thing) is FrameType:
+            captured += local_values(thing)
+        else:
+            plain.append(thing)
+    return captured + gc.get_referents(*plain)
+
+
 # -- the storing statement -------------------------------------------------------------------------
 
 
 def _kept_at(found: Found, steps: list[Step], group: Group) -> Statement | None:
-    name, attribute = _name_of(steps)
+    name, kind = _name_of(steps)
     if not name:
         return None
+    attribute = kind == "attr"
     candidates: list[Statement] = []
     for file in _files(found, steps, group):
-        for statement in storing(file, name, attribute):
+        for statement in storing(file, name, attribute, kind == "global"):
             if statement not in candidates:
                 candidates.append(statement)
     if found.root in ("frame", "closure") and not attribute:
@@ -221,14 +240,12 @@ def _last(function: str) -> str:
     return function.rpartition(".")[2]
 
 
-def _name_of(steps: list[Step]) -> tuple[str, bool]:
-    """The innermost name on the way to the container, and whether it is an attribute's."""
+def _name_of(steps: list[Step]) -> tuple[str, str]:
+    """The innermost name on the way to the container, and the kind of its step."""
     for step in reversed(steps):
-        if step.kind == "attr" and step.name.isidentifier():
-            return step.name, True
-        if step.kind in ("global", "local", "cell") and step.name.isidentifier():
-            return step.name, False
-    return "", False
+        if step.kind in ("attr", "global", "local", "cell") and step.name.isidentifier():
+            return step.name, step.kind
+    return "", ""
 
 
 def _files(found: Found, steps: list[Step], group: Group) -> list[str]:

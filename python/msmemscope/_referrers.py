@@ -31,6 +31,7 @@ class Step:
     kind: str  # global local attr item cell ref
     name: str
     value: Any  # what the step leads to
+    samples: int = 0  # how many of the samples it leads to
 
 
 @dataclass
@@ -47,6 +48,7 @@ class LiveLocals:
 
     def __init__(self) -> None:
         self.names: dict[int, list[tuple[FrameType, str]]] = {}
+        self.frames: set[int] = set()  # ids of all live frames, ours among them
         if sys.gettrace() is not None:
             return  # reading locals would undo a debugger's changes
         frame: FrameType | None = None
@@ -55,21 +57,49 @@ class LiveLocals:
             for _ in range(500):
                 if frame is None:
                     break
+                self.frames.add(id(frame))
                 if not _is_ours(frame) and frame.f_code.co_flags & _CO_OPTIMIZED:
                     self._read(frame)
                 frame = frame.f_back
         # One of them was our own: a frame that refers to itself would keep its callers' locals.
         del innermost, frame
 
+    def is_over(self, frame: FrameType) -> bool:
+        """Whether its call has ended, and only a traceback or a generator keeps it."""
+        return bool(self.frames) and id(frame) not in self.frames and not _is_ours(frame)
+
     def _read(self, frame: FrameType) -> None:
         values = frame.f_locals
         for name in list(values):
             self.names.setdefault(id(values[name]), []).append((frame, name))
-        # Before 3.13 this is a snapshot that the frame keeps, and with it the values. Where nobody
-        # else has it (the frame, `values`, and the argument of getrefcount), it is emptied; the
-        # interpreter fills it again whenever it is asked for.
-        if type(values) is dict and sys.getrefcount(values) <= 3:
+        if type(values) is dict and sys.getrefcount(values) <= _SNAPSHOT_ALONE:
             values.clear()
+
+
+# Before 3.13 `frame.f_locals` is a snapshot that the frame keeps, and with it the values. Where
+# nobody else has it (the frame, our variable, and the argument of getrefcount), it is emptied; the
+# interpreter fills it again whenever it is asked for.
+_SNAPSHOT_ALONE = 3
+
+
+def _locals(frame: Any) -> dict[str, Any]:
+    """A frame's local variables; none for a module's or a class's body."""
+    if type(frame) is not FrameType or not frame.f_code.co_flags & _CO_OPTIMIZED:
+        return {}
+    values = frame.f_locals
+    copy = {name: values[name] for name in list(values)}
+    if type(values) is dict and sys.getrefcount(values) <= _SNAPSHOT_ALONE:
+        values.clear()
+    return copy
+
+
+def local_values(frame: FrameType) -> list[Any]:
+    return list(_locals(frame).values())
+
+
+def _local_name(frame: Any, value: Any) -> str:
+    """The local variable of a frame that is `value`; "" where there is none."""
+    return next((name for name, one in _locals(frame).items() if one is value), "")
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -130,15 +160,17 @@ class Walk:
             key = id(parent)
             if key in self._own or (key in self._objects and key not in below):
                 continue
-            if type(parent) is FrameType:
-                continue  # frames are looked at by their locals
+            if type(parent) is FrameType and not self._live.is_over(parent):
+                continue  # live frames are looked at by their locals
             children = [id(c) for c in gc.get_referents(parent) if id(c) in below]
             if not children:
                 continue
             root = self._root_of(parent, children)
             if root is not None:
                 self._roots.extend((level, root, child, parent) for child in set(children))
-                continue
+                # One closure, generator or traceback each: what piles up is further out.
+                if root not in ("closure", "frame", "traceback"):
+                    continue
             if key in self._objects:
                 continue
             self._objects[key] = parent
@@ -206,6 +238,8 @@ class Walk:
                 steps.append(Step(step_kind, name, thing))
             above = thing
             index += 1
+        for step in steps:
+            step.samples = len(self._reached.get(id(step.value), ()))
         return Found(kind, where, file, _plain(steps), len(self._reached[key]))
 
 
@@ -250,7 +284,9 @@ def _first_steps(
             return _qualified(code), code.co_filename, [Step("local", name, child)]
         code = getattr(holder, "gi_code", None) or getattr(holder, "cr_code", None)
         where = _qualified(code) if code is not None else type(holder).__name__
-        return where, getattr(code, "co_filename", None), [Step("local", "", child)]
+        frame = getattr(holder, "gi_frame", None) or getattr(holder, "cr_frame", None)
+        name = _local_name(frame, child)
+        return where, getattr(code, "co_filename", None), [Step("local", name, child)]
     return type(holder).__name__, None, [Step("ref", "", child)]
 
 
@@ -264,7 +300,7 @@ def _plain(steps: list[Step]) -> list[Step]:
             and plain[-1].kind == "attr"
             and plain[-1].name in ("_buffers", "_parameters", "_modules")
         ):
-            plain[-1] = Step("attr", step.name, step.value)
+            plain[-1] = Step("attr", step.name, step.value, step.samples)
         else:
             plain.append(step)
     return plain
@@ -301,6 +337,8 @@ def edge(parent: Any, child: Any) -> tuple[str, str]:
         return "item", "*"
     if kind is CellType:
         return "cell", ""
+    if kind is FrameType:
+        return "local", _local_name(parent, child)
     return _attribute(parent, child)
 
 

@@ -53,14 +53,17 @@ def parse(path: str) -> tuple[ast.Module, list[str]] | None:
         return None
 
 
-def storing(path: str, name: str, attribute: bool) -> list[Statement]:
+def storing(
+    path: str, name: str, attribute: bool = False, module_level: bool = False
+) -> list[Statement]:
     """The statements of a file that put something into what `name` names: a variable, or with
-    `attribute` an attribute of anything."""
+    `attribute` an attribute of anything; with `module_level` not the variables of that name that
+    functions have for themselves."""
     parsed = parse(path)
     if parsed is None:
         return []
     tree, lines = parsed
-    finder = _Finder(name, attribute)
+    finder = _Finder(name, attribute, module_level)
     try:
         finder.visit(tree)
     except RecursionError:
@@ -77,9 +80,11 @@ def _statement(path: str, lines: list[str], node: ast.stmt, function: str) -> St
 class _Finder(ast.NodeVisitor):
     """Walks statements, knowing the function they are in."""
 
-    def __init__(self, name: str, attribute: bool) -> None:
+    def __init__(self, name: str, attribute: bool, module_level: bool) -> None:
         self._name = name
         self._attribute = attribute
+        self._module_level = module_level
+        self._hidden = [False]  # of each function: whether the name is a variable of its own
         self._scopes: list[tuple[str, bool]] = []  # name, whether a function
         self.found: list[tuple[ast.stmt, str]] = []
 
@@ -95,7 +100,10 @@ class _Finder(ast.NodeVisitor):
 
     def _scope(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         self._scopes.append((node.name, not isinstance(node, ast.ClassDef)))
+        own = None if isinstance(node, ast.ClassDef) else _own_variable(node, self._name)
+        self._hidden.append(self._hidden[-1] if own is None else own)
         self.generic_visit(node)
+        self._hidden.pop()
         self._scopes.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -144,12 +152,37 @@ class _Finder(ast.NodeVisitor):
         if self._attribute:
             return isinstance(node, ast.Attribute) and node.attr == self._name
         # A module's variable may also be reached as module.name.
-        return (isinstance(node, ast.Name) and node.id == self._name) or (
+        visible = not (self._module_level and self._hidden[-1])
+        return (isinstance(node, ast.Name) and node.id == self._name and visible) or (
             isinstance(node, ast.Attribute)
             and node.attr == self._name
             and isinstance(node.value, ast.Name)
             and node.value.id not in ("self", "cls")
         )
+
+
+def _own_variable(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool | None:
+    """Whether a function has a variable `name` of its own; None where the name is the enclosing
+    scope's."""
+    arguments = node.args
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    parameters += [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    if any(parameter.arg == name for parameter in parameters):
+        return True
+    binds = None
+    inside: list[ast.AST] = list(node.body)
+    while inside:
+        one = inside.pop()
+        if isinstance(one, ast.Global) and name in one.names:
+            return False
+        if isinstance(one, ast.Nonlocal) and name in one.names:
+            return None
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue  # scopes of their own
+        if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store):
+            binds = True
+        inside.extend(ast.iter_child_nodes(one))
+    return binds
 
 
 def _base(node: ast.expr) -> ast.expr:

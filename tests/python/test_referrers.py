@@ -214,6 +214,61 @@ def test_what_nothing_holds_in_common_is_not_guessed() -> None:
     assert Walk(samples, set(), LiveLocals(), time.monotonic() + 5).run() is None
 
 
+def _raise_with(number: int, thing: Any) -> None:
+    try:
+        _fail(thing)
+    except RuntimeError as error:
+        module_list.append(error)
+
+
+def _fail(kept: Any) -> None:
+    raise RuntimeError("bad sample")
+
+
+def test_exceptions_whose_tracebacks_keep_the_locals() -> None:
+    found = walk(fill(_raise_with))
+    assert found is not None
+    assert found.root == "module"
+    assert path(found)[:2] == [("global", "module_list"), ("item", "*")]
+    # error -> traceback -> frame -> thing: of the frames on the way any will do.
+    assert path(found)[-1][0] == "local"
+    assert [step.samples for step in found.steps][:2] == [5, 1]
+
+
+def test_a_list_of_closures() -> None:
+    found = walk(fill(lambda _, thing: module_list.append(lambda: thing)))
+    assert path(found)[:2] == [("global", "module_list"), ("item", "*")]
+
+
+def test_a_local_of_a_generator_that_waits() -> None:
+    def batches() -> Any:
+        past = []
+        while True:
+            past.append(Thing())
+            yield past[-1]
+
+    module_dict["source"] = batches()
+    found = walk([next(module_dict["source"]) for _ in range(5)])
+    assert found is not None
+    assert found.where.endswith("batches")
+    assert path(found) == [("local", "past"), ("item", "*")]
+
+
+def test_a_list_in_an_object_in_a_list_of_one() -> None:
+    # As a logging handler that keeps its records: log.handlers[0].records[*]
+    module_list.append(Owner())
+    module_list[0].history = []
+    found = walk(fill(lambda _, thing: module_list[0].history.append(thing)))
+    assert found is not None
+    steps = [(step.kind, step.name, step.samples) for step in found.steps]
+    assert steps == [
+        ("global", "module_list", 5),
+        ("item", "*", 5),
+        ("attr", "history", 5),
+        ("item", "*", 1),
+    ]
+
+
 def test_locals_do_not_live_longer_for_having_been_looked_at() -> None:
     def worker() -> int:
         value = Thing()

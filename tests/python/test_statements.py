@@ -107,3 +107,27 @@ def test_what_cannot_be_parsed_has_no_statements(tmp_path: Path, content: bytes)
     path.write_bytes(content)
     assert storing(str(path), "store", False) == []
     assert storing(str(tmp_path / "missing.py"), "store", False) == []
+
+
+def test_a_module_s_variable_is_not_a_function_s_own_of_that_name(tmp_path: Path) -> None:
+    source = """\
+h = start()
+def step(h):
+    h = rnn(x, h)
+    return h
+def other():
+    h = []
+    h.append(1)
+    def inner():
+        h.append(2)
+def rebind():
+    global h
+    h = rnn(x, h)
+def use():
+    h.append(3)
+h = step(h)
+"""
+    path = tmp_path / "source.py"
+    path.write_text(source)
+    found = storing(str(path), "h", module_level=True)
+    assert [statement.line for statement in found] == [12, 14, 15]

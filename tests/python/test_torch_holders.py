@@ -433,3 +433,101 @@ def test_it_is_quick_among_many_objects(program: Program, fake_agent: FakeAgent)
     assert time.monotonic() - started < 10, "a second on a machine of its own"
     assert len(result.records) == 200
     assert steps(result) == [("global", "store"), ("item", "*"), ("item", "loss")]
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        (
+            """
+            errors = []
+            def work():
+                tensor = torch.zeros(8)
+                raise RuntimeError("bad sample")
+            def run(count):
+                for _ in range(count):
+                    try:
+                        work()
+                    except RuntimeError as error:
+                        errors.append(error)
+            """,
+            "errors.append(error)",
+        ),
+        (
+            """
+            callbacks = []
+            def add():
+                tensor = torch.zeros(8)
+                callbacks.append(lambda: tensor)
+            def run(count):
+                for _ in range(count):
+                    add()
+            """,
+            "callbacks.append(lambda: tensor)",
+        ),
+        (
+            """
+            def batches():
+                past = []
+                while True:
+                    past.append(torch.zeros(8))
+                    yield past[-1]
+            source = batches()
+            def run(count):
+                for _ in range(count):
+                    next(source)
+            """,
+            "past.append(torch.zeros(8))",
+        ),
+        (
+            """
+            import logging
+            class Memory(logging.Handler):
+                def __init__(self):
+                    super().__init__()
+                    self.records = []
+                def emit(self, record):
+                    self.records.append(record)
+            log = logging.Logger("user")
+            log.addHandler(Memory())
+            def run(count):
+                for _ in range(count):
+                    log.info("batch %s", torch.zeros(8))
+            """,
+            "self.records.append(record)",
+        ),
+    ],
+    ids=["traceback", "closure", "generator", "log"],
+)
+def test_what_holds_tensors_out_of_sight(
+    program: Program, fake_agent: FakeAgent, source: str, kept: str
+) -> None:
+    module = program(source)
+    old = {id(thing) for thing in gc.get_objects() if type(thing) is torch.Tensor}
+    module.run(10)
+    made = [t for t in gc.get_objects() if type(t) is torch.Tensor and id(t) not in old]
+    expected = sorted(address(t) for t in made)
+    assert len(expected) == 10
+    result = find(module, made, fake_agent)
+    assert result.addresses == expected
+    assert result.line == line_of(module, kept)
+
+
+def test_a_variable_of_a_function_is_not_the_module_s(
+    program: Program, fake_agent: FakeAgent
+) -> None:
+    # Both statements rebind an `h`; the one on the stack is the function's own.
+    module = program(
+        """
+        h = []
+        def step(h):
+            h = [*h, torch.zeros(8)]
+            return h
+        for _ in range(10):
+            h = step(h)
+        """
+    )
+    tensors = list(module.h)
+    result = find(module, tensors, fake_agent, function="step")
+    assert result.text.startswith("user_program.h")
+    assert result.line == line_of(module, "h = step(h)")
