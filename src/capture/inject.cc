@@ -14,10 +14,22 @@ namespace {
 struct PyObject;
 using AuditHook = int (*)(const char* event, PyObject* arguments, void* data);
 
-// The few functions used, all of CPython's stable ABI but the first (docs.python.org/3/c-api),
-// found at run time: one binary for every CPython.
+// Of the C API, unchanged since CPython 3.5 (docs.python.org/3/c-api/memory.html).
+struct Allocator {
+  void* context;
+  void* (*allocate)(void* context, size_t size);
+  void* (*allocate_zeroed)(void* context, size_t count, size_t size);
+  void* (*reallocate)(void* context, void* memory, size_t size);
+  void (*release)(void* context, void* memory);
+};
+constexpr int kRawDomain = 0;  // PYMEM_DOMAIN_RAW
+
+// The few functions used, all of CPython's stable ABI but the first three
+// (docs.python.org/3/c-api), found at run time: one binary for every CPython.
 struct Python {
   int (*PySys_AddAuditHook)(AuditHook hook, void* data);
+  void (*PyMem_GetAllocator)(int domain, Allocator* allocator);
+  void (*PyMem_SetAllocator)(int domain, Allocator* allocator);
   void (*PyErr_Fetch)(PyObject** type, PyObject** value, PyObject** traceback);
   void (*PyErr_Restore)(PyObject* type, PyObject* value, PyObject* traceback);
   int (*PyErr_ExceptionMatches)(PyObject* type);
@@ -35,6 +47,7 @@ struct Python {
 
 constexpr int kFileInput = 257;  // Py_file_input
 constexpr char kRunEvent[] = "cpython.run_";
+constexpr char kLastEvent[] = "cpython._PySys_ClearAuditHooks";
 
 // Loads the package by path. Exceptions end here, in one line on stderr; only a Ctrl-C goes on.
 constexpr char kBootstrap[] = R"(
@@ -84,6 +97,8 @@ bool find(Function*& function, const char* name) {
 
 bool find_python() {
   return find(python.PySys_AddAuditHook, "PySys_AddAuditHook") &&
+         find(python.PyMem_GetAllocator, "PyMem_GetAllocator") &&
+         find(python.PyMem_SetAllocator, "PyMem_SetAllocator") &&
          find(python.PyErr_Fetch, "PyErr_Fetch") && find(python.PyErr_Restore, "PyErr_Restore") &&
          find(python.PyErr_ExceptionMatches, "PyErr_ExceptionMatches") &&
          find(python.PyErr_Clear, "PyErr_Clear") &&
@@ -137,11 +152,60 @@ void load_package() {
   python.PyErr_Restore(type, value, traceback);
 }
 
+// CPython keeps our hook in a block of its raw allocator. We come before Python has read its
+// command line: with -X dev or PYTHONMALLOC=debug it has another raw allocator by the time it frees
+// the block (3.9 to 3.14), and that one ends the process over a block that it does not know. So the
+// block's address is noted, and where the allocators differ the last ones let the block be.
+Allocator first_allocator, last_allocator;
+void* hook_block = nullptr;
+
+void* allocate_noted(void*, size_t size) {
+  hook_block = first_allocator.allocate(first_allocator.context, size);
+  return hook_block;
+}
+
+void* allocate(void*, size_t size) {
+  return last_allocator.allocate(last_allocator.context, size);
+}
+void* allocate_zeroed(void*, size_t count, size_t size) {
+  return last_allocator.allocate_zeroed(last_allocator.context, count, size);
+}
+void* reallocate(void*, void* memory, size_t size) {
+  return last_allocator.reallocate(last_allocator.context, memory, size);
+}
+void release_others(void*, void* memory) {
+  if (memory != hook_block) last_allocator.release(last_allocator.context, memory);
+}
+
+int add_hook(AuditHook hook) {
+  python.PyMem_GetAllocator(kRawDomain, &first_allocator);
+  Allocator noting = first_allocator;
+  noting.allocate = allocate_noted;
+  python.PyMem_SetAllocator(kRawDomain, &noting);
+  // Refused only by an earlier audit hook, which is then in its right.
+  const int refused = python.PySys_AddAuditHook(hook, nullptr);
+  python.PyMem_SetAllocator(kRawDomain, &first_allocator);
+  return refused;
+}
+
+void keep_hook_block() {
+  python.PyMem_GetAllocator(kRawDomain, &last_allocator);
+  if (hook_block == nullptr || last_allocator.release == first_allocator.release) return;
+  Allocator sparing{nullptr, allocate, allocate_zeroed, reallocate, release_others};
+  python.PyMem_SetAllocator(kRawDomain, &sparing);
+}
+
 // 0 lets the audited operation go on.
 int on_audit(const char* event, PyObject*, void*) {
-  if (done.load(std::memory_order_relaxed)) return 0;
-  if (strncmp(event, kRunEvent, sizeof kRunEvent - 1) != 0) return 0;
-  if (!done.exchange(true)) load_package();
+  if (done.load(std::memory_order_relaxed)) {
+    if (strcmp(event, kLastEvent) == 0) keep_hook_block();
+    return 0;
+  }
+  if (strncmp(event, kRunEvent, sizeof kRunEvent - 1) == 0) {
+    if (!done.exchange(true)) load_package();
+  } else if (strcmp(event, kLastEvent) == 0) {
+    keep_hook_block();
+  }
   return 0;
 }
 
@@ -152,8 +216,7 @@ bool on_load() noexcept {
   if (directory == nullptr || strlen(directory) >= sizeof package_directory) return false;
   if (!find_python()) return false;
   strcpy(package_directory, directory);  // checked above
-  // Refused only by an earlier audit hook, which is then in its right.
-  return python.PySys_AddAuditHook(on_audit, nullptr) == 0;
+  return add_hook(on_audit) == 0;
 }
 
 }  // namespace memscope::capture::inject

@@ -78,6 +78,7 @@ def begun(done: "subprocess.CompletedProcess[str]") -> list[str]:
         ["show.py"],
         ["-I", "show.py"],
         ["-E", "-S", "show.py"],
+        ["-X", "dev", "-W", "error", "show.py"],  # CPython's debug allocators come after us
         ["-c", SHOW],
         ["-m", "module"],
         ["module"],
