@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -34,6 +35,7 @@ struct Lane0 {
 };
 
 int log_fd = -1;
+struct stat log_identity;  // st_dev and st_ino of the log
 char process_directory[kPathMax];
 char slab_path[kPathMax + 64];
 Lane0 lane0_state;
@@ -61,8 +63,52 @@ void give_up(const char* doing, const char* path, int error) {
   notice("recording", why);
 }
 
+bool is_log(int fd) {
+  struct stat now;
+  return fstat(fd, &now) == 0 && now.st_dev == log_identity.st_dev &&
+         now.st_ino == log_identity.st_ino;
+}
+
+void log_path(char (&path)[kPathMax + 16]) {
+  std::snprintf(path, sizeof(path), "%s/%s", process_directory, kLogName);
+}
+
+// Out of the way of programs that count on low numbers, if the limit allows it.
+int moved_up(int fd) {
+  constexpr int kLowest = 100;
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, kLowest);
+  if (moved < 0 && fd <= STDERR_FILENO) moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (moved < 0) return fd;
+  ::close(fd);
+  return moved;
+}
+
+// Programs close descriptors that they did not open (close_range, a daemon's first lines), and the
+// number may be a file of theirs by now: neither write to it nor close it.
+bool have_log() {
+  if (is_log(log_fd)) return true;
+  char path[kPathMax + 16];
+  log_path(path);
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  if (!is_log(fd)) {
+    ::close(fd);
+    errno = ESTALE;
+    return false;
+  }
+  log_fd = moved_up(fd);
+  writer->reopened(log_fd);
+  return true;
+}
+
+void close_log() {
+  if (log_fd >= 0 && is_log(log_fd)) ::close(log_fd);
+  log_fd = -1;
+}
+
 bool append(const ChunkMeta& meta, const void* records, size_t bytes) {
-  if (writer->append(meta, {static_cast<const std::byte*>(records), bytes})) return true;
+  if (have_log() && writer->append(meta, {static_cast<const std::byte*>(records), bytes}))
+    return true;
   if (state.finished.load(std::memory_order_relaxed) == 0)
     give_up("write to", process_directory, errno);
   return false;
@@ -154,9 +200,10 @@ bool make_slab() {
 
 bool make_log() {
   char path[kPathMax + 16];
-  std::snprintf(path, sizeof(path), "%s/%s", process_directory, kLogName);
+  log_path(path);
   log_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (log_fd >= 0) {
+  if (log_fd >= 0) log_fd = moved_up(log_fd);
+  if (log_fd >= 0 && fstat(log_fd, &log_identity) == 0) {
     const Anchor anchor = take_anchor();
     LogHeader header{};
     header.major = kFormatMajor;
@@ -198,8 +245,7 @@ bool make() {
   open_window();
   notices::write_pending();
   if (!make_slab()) {
-    ::close(log_fd);
-    log_fd = -1;
+    close_log();
     return false;
   }
   flush_lane0();
@@ -301,8 +347,7 @@ void close_window(WindowAction action) {
 void close() {
   if (!is_open()) return;
   flush_lane0();
-  ::close(log_fd);
-  log_fd = -1;
+  close_log();
   writer->~LogWriter();
   writer = nullptr;
   state.slab.destroy();
@@ -375,8 +420,7 @@ void forget_after_fork() {
   std::snprintf(parent_trace.directory, sizeof(parent_trace.directory), "%s", process_directory);
   parent_trace.pid = getppid();
   parent_trace.ticks = ticks_now();
-  if (log_fd >= 0) ::close(log_fd);
-  log_fd = -1;
+  close_log();
   process_directory[0] = '\0';
   lane0_state = {.words = lane0_state.words};
   if (writer != nullptr) {

@@ -54,6 +54,7 @@ class LogWriter {
   bool is_open() const { return fd_ >= 0; }
   uint64_t bytes() const { return end_; }  // length of the log: where the next chunk goes
   void release() { fd_ = -1; }             // forgets the descriptor, e.g. after fork() in the child
+  void reopened(int fd) { fd_ = fd; }      // the same file by another descriptor
 
  private:
   bool compress_whole(ChunkHeader& header, std::span<const std::byte> records);
