@@ -60,7 +60,7 @@ const fs::path& trace_path() {
 
 void read_only(benchmark::State& state) {
   uint64_t events = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     auto reader = TraceReader::open(trace_path());
     if (!reader) return state.SkipWithError(reader.error().message.c_str());
     std::vector<Event> batch(256);
@@ -72,7 +72,7 @@ BENCHMARK(read_only)->Unit(benchmark::kMillisecond);
 
 void read_and_replay(benchmark::State& state) {
   uint64_t events = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     auto reader = TraceReader::open(trace_path());
     if (!reader) return state.SkipWithError(reader.error().message.c_str());
     TraceEvents source(reader.value());
@@ -84,7 +84,7 @@ BENCHMARK(read_and_replay)->Unit(benchmark::kMillisecond);
 
 void diagnose_it(benchmark::State& state) {
   uint64_t verdicts = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     const std::vector<fs::path> paths = {trace_path()};
     const auto result = diagnose_traces(paths, {});
     if (!result) return state.SkipWithError(result.error().message.c_str());

@@ -19,6 +19,10 @@ from pathlib import Path
 
 TIDY = "clang-tidy-14"
 ROOT = Path(__file__).resolve().parent.parent
+CACHE = Path(
+    os.environ.get("MSMEMSCOPE_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "msmemscope"
+)
 
 
 def own_inputs(command: list[str], directory: str) -> list[Path]:
@@ -45,7 +49,8 @@ def fingerprint(command: list[str], directory: str, config: bytes) -> str | None
     inputs = own_inputs(command, directory)
     if not inputs:
         return None
-    digest = hashlib.sha256(config + "\0".join(command).encode())
+    # The same for every checkout: a fresh clone need not check again what is clean.
+    digest = hashlib.sha256(config + "\0".join(command).replace(str(ROOT), "").encode())
     for path in inputs:
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -75,7 +80,7 @@ def check(entry: dict[str, str], build: Path, stamps: Path, config: bytes) -> tu
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
     wanted = {Path(name).resolve() for name in sys.argv[2:]}
-    stamps = build / "tidy"
+    stamps = CACHE / "tidy"
     stamps.mkdir(parents=True, exist_ok=True)
     config = (ROOT / ".clang-tidy").read_bytes()
     entries = {

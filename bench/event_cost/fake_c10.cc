@@ -93,6 +93,7 @@ void bench_reset() {
 // The same on `threads` threads that Python never saw, hence without a Python stack.
 void bench_warm_native(int threads, size_t rounds, size_t live, Timing* out) {
   std::vector<std::thread> workers;
+  workers.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) {
     workers.emplace_back(bench_warm, static_cast<size_t>(i), threads, rounds, live, out + i);
   }

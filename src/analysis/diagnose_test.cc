@@ -10,7 +10,6 @@ namespace memscope {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr Where kCpu{Layer::kTensor, {Device::kCpu, Device::kNoIndex}};

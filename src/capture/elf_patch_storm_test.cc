@@ -107,6 +107,7 @@ TEST_F(ElfPatchTest, SlotsChangeUnderCallingThreads) {
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       for (int x = 0; !stop; ++x) {
@@ -152,6 +153,7 @@ TEST_F(ElfPatchTest, ObjectsComeAndGoDuringRefresh) {
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&, i] {
       for (int n = 0; n < 1000; ++n) {

@@ -135,12 +135,13 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace memscope;
+  using memscope::kLogName, memscope::kSlabName, memscope::log_of_records, memscope::mend;
+  using memscope::read_everything, memscope::write_bytes;
   // One directory for all runs, in memory where there is such a place.
   static const std::filesystem::path directory = [] {
     std::string pattern = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     pattern += "/memscope-fuzz-XXXXXX";
-    const std::filesystem::path made = mkdtemp(pattern.data());
+    std::filesystem::path made = mkdtemp(pattern.data());
     static std::filesystem::path to_remove;
     to_remove = made;
     std::atexit([] {

@@ -11,7 +11,7 @@
 #include "trace/reader.h"
 
 int main(int argc, char** argv) {
-  using namespace memscope;
+  using memscope::LiveBlock, memscope::ReplayResult, memscope::TraceEvents, memscope::TraceReader;
   if (argc != 2) return 2;
   std::map<uint64_t, uint64_t> truth, replayed_live;
   std::ifstream file(std::string(argv[1]) + "/live.txt");

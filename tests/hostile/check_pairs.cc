@@ -16,7 +16,8 @@
 
 namespace {
 
-using namespace memscope;
+using memscope::AddressOrder, memscope::Event, memscope::EventKind, memscope::replay;
+using memscope::ReplayOptions, memscope::ReplayResult, memscope::TraceEvents, memscope::TraceReader;
 
 std::vector<uint64_t> read_serials(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

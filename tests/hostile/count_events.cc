@@ -6,7 +6,7 @@
 #include "trace/reader.h"
 
 int main(int argc, char** argv) {
-  using namespace memscope;
+  using memscope::Event, memscope::Kind, memscope::TraceReader;
   if (argc != 2) return 2;
   auto opened = TraceReader::open(argv[1]);
   if (!opened.ok()) {

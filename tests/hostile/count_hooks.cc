@@ -66,6 +66,7 @@ int wrap_in(dl_phdr_info* object, size_t, void*) {
     if (dynamic->d_tag == DT_JMPREL) relocations = reinterpret_cast<const ElfW(Rela)*>(address);
     if (dynamic->d_tag == DT_PLTRELSZ) count = dynamic->d_un.d_val / sizeof(ElfW(Rela));
   }
+  if (symbols == nullptr || names == nullptr || relocations == nullptr) return 1;
   for (size_t i = 0; i < count; ++i) {
     const char* name = names + symbols[ELF64_R_SYM(relocations[i].r_info)].st_name;
     const uintptr_t slot = object->dlpi_addr + relocations[i].r_offset;

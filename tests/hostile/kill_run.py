@@ -9,9 +9,8 @@ import ctypes
 import runpy
 import sys
 
-import torch
-
 import msmemscope
+import torch
 
 
 def main() -> None:

@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
   passes_left = std::strtoull(argv[3], nullptr, 10);
   if (agent.start() != 0) return 3;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int self = 0; self < 4; ++self) {
     threads.emplace_back([self, output = std::string(argv[2])] {
       std::vector<uint64_t> freed;
