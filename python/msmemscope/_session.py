@@ -33,6 +33,7 @@ class Session:
         self.agent = load() if agent is None else agent
         self.settings = _config.Settings()
         self.recording = False
+        self._arrived = False
         self._begun = False
         self._mode = "api"
         self._traced_parent = False
@@ -54,8 +55,9 @@ class Session:
 
     def arrive(self) -> None:
         """At import: hooks in, exit and fork handled; records where the environment asks for it."""
-        if not self.agent.available:
+        if not self.agent.available or self._arrived:
             return
+        self._arrived = True  # importlib.reload(msmemscope) comes here again
         self._try(self.agent.install)
         atexit.register(self._at_exit)
         os.register_at_fork(
@@ -99,9 +101,8 @@ class Session:
             if not self._stacks_checked:
                 self._stacks_checked = True
                 self.agent.python_stacks_on()  # says itself why they stay off
-            self._glue.attach()
-            self._glue.self_check()
-            self._glue.seed()
+            for prepare in (self._glue.attach, self._glue.self_check, self._glue.seed):
+                self._try(prepare)  # torch may refuse, the program may have changed it
             self.agent.start()
         except AgentError as error:
             say_once(f"nothing is recorded: {error}")

@@ -56,7 +56,7 @@ def ownership_taker(torch: Any) -> Any:
     fix = getattr(torch.Tensor, "_fix_weakref", None)
     if fix is None:
         return _nothing
-    probe = torch.FloatTensor()  # of the CPU, whatever the default device is
+    probe = _empty_tensor(torch)
     before = sys.getrefcount(probe)
     fix(probe)
     kept = sys.getrefcount(probe) - before
@@ -74,6 +74,16 @@ def ownership_taker(torch: Any) -> Any:
         give_back(tensor)
 
     return take_over
+
+
+def _empty_tensor(torch: Any) -> Any:
+    """Of the CPU, whatever the default device is; no dispatch mode of the program's sees it."""
+    disable = getattr(torch._C, "_DisableTorchDispatch", None)
+    guard = None if disable is None else disable()  # as long as it lives
+    try:
+        return torch.FloatTensor()
+    finally:
+        del guard
 
 
 def _nothing(tensor: Any) -> None:
