@@ -53,6 +53,7 @@ double confidence_of(const Candidate& candidate, const SiteFrame* site, const Re
   confidence *= 0.8 + 0.2 * clamp01(growth.r2);
   confidence *= 0.7 + 0.3 * clamp01(growth.slope > 0 ? growth.lower / growth.slope : 0);
   if (!growth.certain) confidence *= 0.9;
+  if (growth.late) confidence *= 0.9;
   if (site == nullptr) {
     confidence *= 0.65;
   } else if (!site->user) {

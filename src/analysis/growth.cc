@@ -26,6 +26,15 @@ constexpr double kContradicts = 0.5;
 // ... by so many standard errors: under much churn a line through few points is wrong by three of
 // them now and then.
 constexpr double kDoubt = 4;
+// A store may be full since its newest part only. So few points take more doubt.
+constexpr std::array<size_t, 3> kNewestShares = {4, 8, 16};
+constexpr size_t kMinNewest = 12;
+constexpr double kDoubtNewest = 6;
+// Growth that begins late: in a third of the points at least, and in so many.
+constexpr size_t kLateShare = 3;
+constexpr size_t kMinLate = 24;
+constexpr double kMinR2Late = 0.95;
+constexpr double kBefore = 0.05;  // of its total: what may have stayed, or left, before it began
 
 // One-sided 95 % points of Student's t for 1, 2, ... degrees of freedom (any table of it).
 double student95(size_t degrees) {
@@ -78,6 +87,19 @@ size_t longest_wait(std::span<const double> y, size_t begin) {
 }
 bool haphazard(std::span<const double> y, size_t begin, size_t births) {
   return births < kManyBirths && longest_wait(y, begin) > (y.size() - begin) / 5 + 1;
+}
+
+// It rose regularly and then no more, for long: full, though only since the end of the run.
+bool has_ended(std::span<const double> y, size_t begin) {
+  constexpr size_t kMinEnd = 8, kEndShare = 12, kTimes = 3;
+  size_t longest = 1, last = begin - 1;
+  for (size_t i = begin; i < y.size(); ++i) {
+    if (y[i] <= y[i - 1]) continue;
+    longest = std::max(longest, i - last);
+    last = i;
+  }
+  const size_t idle = y.size() - 1 - last;
+  return idle >= std::max(kMinEnd, (y.size() - begin) / kEndShare) && idle > kTimes * longest;
 }
 
 // What was born near the end may be alive only because it has not been freed yet (the last batch):
@@ -203,7 +225,7 @@ Growth judge_survivors(std::span<const double> x, std::span<const double> live,
   growth.shape = Shape::kJumps;
   if (largest > kJump * growth.total) return growth;
   if (growth.births < kMinBirths) return growth;
-  if (quarters.gain[3] <= 0 || dies_away(quarters)) {
+  if (quarters.gain[3] <= 0 || dies_away(quarters) || has_ended(survivors, begin)) {
     growth.shape = Shape::kSaturates;
     return growth;
   }
@@ -234,9 +256,51 @@ Growth judge_survivors(std::span<const double> x, std::span<const double> live,
       return growth;
     }
   }
+  for (const size_t share : kNewestShares) {
+    const size_t newest = (live.size() - begin) / share;
+    if (newest < kMinNewest) break;
+    const Line seen = fit_line(x.last(newest), live.last(newest));
+    const Line stays = fit_line(x.last(newest), std::span<const double>(survivors).last(newest));
+    if (seen.slope + kDoubtNewest * seen.error < kContradicts * stays.slope) {
+      growth.shape = Shape::kReplaces;
+      return growth;
+    }
+  }
   growth.certain = outside.slope - 2 * outside.error > 0;
   growth.shape = growth.lower > 0 ? Shape::kGrows : Shape::kUnsteady;
   return growth;
+}
+
+// A leak that begins in the middle of the run: judged from there, if nothing of its size was there
+// before and left (a store that was emptied and fills again looks the same from there on).
+Growth judge_late(std::span<const double> x, std::span<const double> live,
+                  std::span<const double> survivors, size_t begin) {
+  size_t onset = begin, longest = 0;
+  for (size_t i = begin, last = begin - 1; i < survivors.size(); ++i) {
+    if (survivors[i] <= survivors[i - 1]) continue;
+    if (i - last > longest) {
+      longest = i - last;
+      onset = i;
+    }
+    last = i;
+  }
+  const size_t points = survivors.size() - onset;
+  if (points < std::max(kMinLate, (survivors.size() - begin) / kLateShare)) return {};
+  const double total = survivors.back() - survivors[onset - 1];
+  const auto first = live.begin() + static_cast<ptrdiff_t>(begin) - 1;
+  const auto base = live.begin() + static_cast<ptrdiff_t>(onset) - 1;
+  if (survivors[onset - 1] - survivors[begin - 1] > kBefore * total ||
+      *std::max_element(first, base + 1) - *base > kBefore * total) {
+    return {};
+  }
+  Growth late = judge_survivors(x, live, survivors, onset);
+  const size_t third = onset + points * 2 / 3;
+  const bool seen =
+      live.back() - live[onset - 1] > kSteady * total &&
+      live.back() - live[third] > kContradicts * (survivors.back() - survivors[third]);
+  if (!seen || !late.certain || late.births < kManyBirths || late.r2 < kMinR2Late) return {};
+  late.late = true;
+  return late;
 }
 
 Growth judge_live(std::span<const double> x, std::span<const double> live, size_t begin) {
@@ -260,7 +324,7 @@ Growth judge_live(std::span<const double> x, std::span<const double> live, size_
   }
   const Quarters quarters = quarters_of(live, begin);
   growth.shape = Shape::kSaturates;
-  if (quarters.gain[3] <= 0 || dies_away(quarters)) return growth;
+  if (quarters.gain[3] <= 0 || dies_away(quarters) || has_ended(live, begin)) return growth;
   growth.shape = Shape::kUnsteady;
   if (*std::min_element(quarters.gain.begin(), quarters.gain.end()) <= 0) return growth;
   const Line line = fit_line(x.subspan(begin - 1), live.subspan(begin - 1));
@@ -286,7 +350,10 @@ Growth judge_growth(std::span<const double> x, std::span<const double> live,
   const Growth piled = judge_survivors(x, live.first(points), survivors.first(points), begin);
   if (piled.grows()) return piled;
   const Growth block = judge_live(x, live.first(points), begin);
-  return block.grows() || piled.shape == Shape::kFlat ? block : piled;
+  if (block.grows()) return block;
+  const Growth late = judge_late(x, live.first(points), survivors.first(points), begin);
+  if (late.grows()) return late;
+  return piled.shape == Shape::kFlat ? block : piled;
 }
 
 size_t warmup_points(std::span<const double> total) {

@@ -12,7 +12,9 @@
 // does not die away, in at least 6 separate steps of which none is half of it, and live does not
 // contradict (old blocks leaving as fast as new ones stay: a full store that replaces); or (2)
 // the live bytes themselves rise so, almost without falls: one block that is replaced by a larger
-// one each step. Anything else is healthy: a false alarm costs an engineer a day.
+// one each step; or (3) nothing of it was there at first and all of (1) holds for the last third
+// of the run or more, with live rising alike: a leak that begins late. Anything else is healthy: a
+// false alarm costs an engineer a day.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +50,7 @@ struct Growth {
   double total = 0;      // bytes gained after warm-up
   size_t births = 0;     // points at which it rose
   bool certain = false;  // live confirms what survivors say
+  bool late = false;     // it began in the middle of the run
 
   bool grows() const { return shape == Shape::kGrows || shape == Shape::kGrowingBlock; }
 };

@@ -79,6 +79,36 @@ const std::map<std::string, Shaper> kHealthy = {
          seen[key] = true;
        }
      }},
+    {"cache fills, full for the last twelfth",
+     [](Program& p, Random& r) {
+       p.steps = std::max<size_t>(p.steps, 128);
+       const size_t full = static_cast<size_t>(static_cast<double>(p.steps) * uniform(r, .6, .9));
+       for (size_t s = 1; s <= full; ++s) p.keep(s, kMiB * uniform(r, .5, 1.5));
+     }},
+    {"ring buffer, full for the last twelfth",
+     [](Program& p, Random& r) {
+       p.steps = std::max<size_t>(p.steps, 200);
+       const size_t size = static_cast<size_t>(static_cast<double>(p.steps) * uniform(r, .6, .9));
+       for (size_t s = 1; s <= p.steps; ++s) p.hold(s, s + size, kMiB);
+     }},
+    {"ring buffer that begins to fill late",
+     [](Program& p, Random& r) {
+       const size_t from = whole(r, 1, p.steps / 2);
+       const size_t size = std::max<size_t>(1, (p.steps - from) / 2);
+       for (size_t s = from; s <= p.steps; ++s) p.hold(s, s + size, kMiB);
+     }},
+    {"a list given up once",
+     [](Program& p, Random& r) {
+       p.steps = std::max<size_t>(p.steps, 32);
+       const size_t end = whole(r, p.steps * 4 / 10, p.steps * 3 / 4);
+       for (size_t s = 1; s <= p.steps; ++s) {
+         if (s < end) {
+           p.hold(s, end, kMiB);
+         } else {
+           p.keep(s, kMiB);
+         }
+       }
+     }},
     {"sawtooth, released every N steps",
      [](Program& p, Random& r) {
        const size_t period = whole(r, 2, std::max<size_t>(3, p.steps / 2));
@@ -287,6 +317,27 @@ TEST(Growth, LeakAfterACacheFilled) {
   for (size_t s = 1; s <= 200; ++s) program.keep(s, kMiB);
   for (size_t s = 1; s <= 40; ++s) program.keep(s, 2 * kMiB);
   EXPECT_TRUE(program.judge().grows());
+}
+
+TEST(Growth, LeakThatBeginsLate) {
+  Random random(4);
+  for (int round = 0; round < 2000; ++round) {
+    Program program{.steps = whole(random, 80, 256)};
+    const size_t from = whole(random, 3, program.steps * 6 / 10);
+    for (size_t s = from; s <= program.steps; ++s) program.keep(s, kMiB);
+    program.keep(1, 3 * kMiB);  // what the line made at first and keeps for good
+    const Growth growth = program.judge();
+    ASSERT_TRUE(growth.grows()) << from << " of " << program.steps << shape_name(growth.shape);
+    if (growth.late) {
+      EXPECT_NEAR(growth.slope, kMiB, 0.02 * kMiB) << "a step, since it began";
+    }
+  }
+}
+
+TEST(Growth, ALateLeakOfLessThanAThirdIsNotJudged) {
+  Program program{.steps = 120};
+  for (size_t s = 90; s <= 120; ++s) program.keep(s, kMiB);
+  EXPECT_FALSE(program.judge().grows());
 }
 
 // -- warm-up --------------------------------------------------------------------------------------
