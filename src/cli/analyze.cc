@@ -200,7 +200,11 @@ int print_report(const ReportRequest& request) {
   const auto written = write_to(request.target, text);
   if (!written) return fail(written.error().message);
   // What could be read is diagnosed; that it is not all is said, and is no success.
-  for (const std::string& line : found.value().damage) fail(line);
+  if (const auto& damage = found.value().damage; !damage.empty()) {
+    fail(damage.size() == 1 ? damage.front()
+                            : fmt::format("{} (and {} more, see msmemscope info)", damage.front(),
+                                          damage.size() - 1));
+  }
   if (found.value().lost) return 2;
   return failed ? 1 : 0;
 }

@@ -90,6 +90,21 @@ TEST_F(BadInput, CutWithinTheHeader) {
   EXPECT_THAT(error_of(log), AllOf(HasSubstr("at offset 40"), HasSubstr("64-byte header")));
 }
 
+TEST_F(BadInput, CutBehindTheHeader) {
+  write_bytes(log, bytes.substr(0, sizeof(LogHeader)));
+  EXPECT_THAT(error_of(log),
+              AllOf(HasSubstr("at offset 64"), HasSubstr("nothing after the header")));
+}
+
+TEST_F(BadInput, AHoleOfATerabyteIsNotReadThrough) {
+  // A file system may leave one at the end after a crash.
+  std::filesystem::resize_file(log, uint64_t{1} << 40);
+  std::vector<std::string> damage;
+  EXPECT_EQ(allocs(&damage), 2500u);
+  ASSERT_EQ(damage.size(), 1u);
+  EXPECT_THAT(damage[0], HasSubstr("no chunk starts here"));
+}
+
 TEST_F(BadInput, ANewerMajorVersion) {
   set<uint32_t>(offsetof(LogHeader, major), 2);
   EXPECT_THAT(error_of(log), AllOf(HasSubstr("format 2.0"), HasSubstr("reads 1.x")));

@@ -41,6 +41,8 @@ uint64_t resynchronise(const InputFile& file, uint64_t from) {
   char magic[sizeof(kChunkMagic)];
   std::memcpy(magic, &kChunkMagic, sizeof(magic));
   while (from + sizeof(ChunkHeader) <= file.size()) {
+    // A crash may leave terabytes of nothing behind the last chunk.
+    from = std::max(from, file.next_data(from));
     const size_t got = file.read_at(from, window.data(), window.size());
     if (got < sizeof(ChunkHeader)) break;
     size_t i = 0;

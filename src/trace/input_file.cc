@@ -30,6 +30,12 @@ InputFile::~InputFile() {
   if (fd_ >= 0) close(fd_);
 }
 
+uint64_t InputFile::next_data(uint64_t offset) const {
+  const off_t found = lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+  if (found >= 0) return static_cast<uint64_t>(found);
+  return errno == ENXIO ? size_ : offset;  // else: a file system that does not tell
+}
+
 size_t InputFile::read_at(uint64_t offset, void* out, size_t size) const {
   size_t done = 0;
   while (done < size) {

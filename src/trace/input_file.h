@@ -28,6 +28,8 @@ class InputFile {
 
   // Bytes read: fewer than `size` at the end of the file or after an error.
   size_t read_at(uint64_t offset, void* out, size_t size) const;
+  // The first offset from `offset` on that is not in a hole; the size where there is none.
+  uint64_t next_data(uint64_t offset) const;
   uint64_t size() const { return size_; }  // when it was opened
   bool is_open() const { return fd_ >= 0; }
   const std::filesystem::path& path() const { return path_; }

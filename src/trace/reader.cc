@@ -175,6 +175,12 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
     index = index_log(source.log, header.header_bytes, source.damage);
   }
   const bool nothing = index.pieces.empty() && source.slab.slots.empty();
+  if (nothing && has_log && index.tail_bytes == 0 && impl->info.slab.empty() &&
+      !fs::exists(impl->info.directory / kMetaName)) {  // with it: killed before anything came
+    source.damage.add(source.log.path().string() + " at offset " +
+                      std::to_string(header.header_bytes) +
+                      ": nothing after the header (an incomplete copy?); record again");
+  }
   impl->lanes = assemble_lanes(source.log, std::move(index), source.slab, source.damage);
   if (nothing && !source.damage.empty()) return Error{source.damage.lines().front()};
 

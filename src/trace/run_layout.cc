@@ -17,12 +17,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_process(const fs::path& path) {
+// The first directory that could not be looked into.
+struct Refused {
+  fs::path path;
+  std::error_code why;
+  void note(const fs::path& where, const std::error_code& error) {
+    if (!error || why || error == std::errc::no_such_file_or_directory) return;
+    path = where;
+    why = error;
+  }
+};
+
+bool is_process(const fs::path& path, Refused& refused) {
   std::error_code error;
-  return fs::exists(path / kLogName, error) || fs::exists(path / kSlabName, error);
+  if (fs::exists(path / kLogName, error) || fs::exists(path / kSlabName, error)) return true;
+  refused.note(path, error);
+  return false;
 }
 
-std::vector<fs::path> directories_in(const fs::path& path) {
+std::vector<fs::path> directories_in(const fs::path& path, Refused& refused) {
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
@@ -30,6 +43,7 @@ std::vector<fs::path> directories_in(const fs::path& path) {
     std::error_code ignored;
     if (entry->is_directory(ignored)) found.push_back(entry->path());
   }
+  refused.note(path, error);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -51,10 +65,10 @@ auto process_order(const fs::path& path) {
   return std::tuple(rank, pid, again, name);
 }
 
-std::vector<fs::path> processes_in(const fs::path& run) {
+std::vector<fs::path> processes_in(const fs::path& run, Refused& refused) {
   std::vector<fs::path> found;
-  for (fs::path& path : directories_in(run)) {
-    if (is_process(path)) found.push_back(std::move(path));
+  for (fs::path& path : directories_in(run, refused)) {
+    if (is_process(path, refused)) found.push_back(std::move(path));
   }
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
     return process_order(a) < process_order(b);
@@ -113,15 +127,20 @@ Result<std::vector<RunLayout>> find_runs(const fs::path& input, WhichRuns which)
     return Error{input.string() +
                  " at offset 0: not a trace of MemScope; give a run directory or a trace.msm"};
   }
-  if (is_process(input)) return std::vector<RunLayout>{{input, {input}}};
-  if (auto processes = processes_in(input); !processes.empty()) {
+  Refused refused;
+  if (is_process(input, refused)) return std::vector<RunLayout>{{input, {input}}};
+  if (auto processes = processes_in(input, refused); !processes.empty()) {
     return std::vector<RunLayout>{{input, std::move(processes)}};
   }
   std::vector<RunLayout> runs;
-  for (const fs::path& path : directories_in(input)) {
-    if (auto processes = processes_in(path); !processes.empty()) {
+  for (const fs::path& path : directories_in(input, refused)) {
+    if (auto processes = processes_in(path, refused); !processes.empty()) {
       runs.push_back({path, std::move(processes)});
     }
+  }
+  if (runs.empty() && refused.why) {
+    return Error{refused.path.string() + ": " + refused.why.message() +
+                 "; run as the user who recorded it, or copy the run"};
   }
   if (runs.empty()) {
     return Error{input.string() + ": no run in this directory (looked for " + kLogName +

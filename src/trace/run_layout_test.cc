@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "trace/test_directory.h"
 #include "trace/trace_builder.h"
@@ -59,6 +60,18 @@ TEST_F(RunLayoutTest, AProcessIsItself) {
   EXPECT_THAT(names(process / kLogName), ElementsAre("trace.msm"));
   fs::rename(process / kLogName, process / "copy.bin");  // known by its first bytes
   EXPECT_THAT(names(process / "copy.bin"), ElementsAre("copy.bin"));
+}
+
+TEST_F(RunLayoutTest, WhatMayNotBeReadIsNoEmptyDirectory) {
+  const fs::path run = directory.path() / "run-b";
+  fs::permissions(run, fs::perms::none);
+  fs::permissions(directory.path(), fs::perms::owner_all | fs::perms::others_all);
+  const bool root = geteuid() == 0;  // who may read anything
+  ASSERT_TRUE(!root || seteuid(65534) == 0);
+  const std::string error = names(run).front();
+  ASSERT_TRUE(!root || seteuid(0) == 0);
+  fs::permissions(run, fs::perms::owner_all);
+  EXPECT_THAT(error, HasSubstr("run-b: Permission denied"));
 }
 
 TEST_F(RunLayoutTest, WhatHoldsNoTraceIsAnError) {

@@ -454,6 +454,21 @@ def test_a_report_file_is_whole_and_private(cli: Command, synthetic: Path) -> No
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
+def test_damage_in_many_places_is_one_line(cli: Command, synthetic: Path) -> None:
+    (log,) = synthetic.rglob("trace.msm")
+    data = bytearray(log.read_bytes())
+    for at in range(2000, len(data), len(data) // 8):
+        data[at] ^= 0x10
+    log.write_bytes(data)
+    done = cli.run("analyze", "--json", str(log))
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"msmemscope: .*trace\.msm at offset \d+: .* \(and \d+ more, see msmemscope info\)\n",
+        done.stderr,
+    )
+    assert json.loads(done.stdout)["inputs"][0]["complete"] is False
+
+
 def test_analyze_never_changes_its_input(cli: Command, synthetic: Path) -> None:
     def state() -> dict[str, tuple[int, int]]:
         return {
