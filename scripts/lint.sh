@@ -1,5 +1,6 @@
 #!/bin/bash
-# clang-format, clang-tidy, ruff and mypy over the checkout. Changes nothing.
+# clang-format, clang-tidy, ruff and mypy over the checkout. Changes nothing. TIDY_ALL=1: clang-tidy
+# looks at tests and benchmarks too.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +23,7 @@ tidy() {
   cmake -S . -B build-lint -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DMEMSCOPE_TESTS=ON \
     -DMEMSCOPE_BENCH=ON -DMEMSCOPE_FUZZ=ON > "$log" 2>&1 || { cat "$log" >&2; return 1; }
   rm -f "$log"
-  .venv/bin/python scripts/tidy.py build-lint
+  .venv/bin/python scripts/tidy.py build-lint ${TIDY_ALL:+--all}
 }
 shell() {
   local status=0

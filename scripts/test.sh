@@ -29,6 +29,7 @@ make=(make --no-print-directory)
 
 [ $full = 0 ] || export MEMSCOPE_TEST_FULL=1  # the tests read it: more rounds, larger inputs
 
+[ $full = 0 ] || stage "lint of tests too" env TIDY_ALL=1 "${make[@]}" lint
 stage 'C++ tests' "${make[@]}" test-cpp
 stage "Python tests on .venv's PyTorch" "${make[@]}" test-python
 stage 'Python tests on the second PyTorch' "${make[@]}" test-torch2

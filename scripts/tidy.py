@@ -3,7 +3,9 @@
 A file whose text, headers, command and configuration are those of its last clean run is skipped, so
 that a second run costs seconds.
 
-    scripts/tidy.py BUILD_DIR [FILE...]
+    scripts/tidy.py BUILD_DIR [--all | FILE...]
+
+Without --all the product alone is looked at; tests and benchmarks take as long again.
 """
 
 from __future__ import annotations
@@ -77,16 +79,23 @@ def check(entry: dict[str, str], build: Path, stamps: Path, config: bytes) -> tu
     return name, False, "\n".join([done.stdout.strip(), *errors]).strip()
 
 
+def is_product(path: Path) -> bool:
+    inside = path.resolve().relative_to(ROOT)
+    return inside.parts[0] == "src" and not path.stem.endswith(("_test", "_fuzzer", "_bench"))
+
+
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
-    wanted = {Path(name).resolve() for name in sys.argv[2:]}
+    everything = "--all" in sys.argv[2:]
+    wanted = {Path(name).resolve() for name in sys.argv[2:] if name != "--all"}
     stamps = CACHE / "tidy"
     stamps.mkdir(parents=True, exist_ok=True)
     config = (ROOT / ".clang-tidy").read_bytes()
     entries = {
         entry["file"]: entry
         for entry in json.loads((build / "compile_commands.json").read_text())
-        if not wanted or Path(entry["file"]).resolve() in wanted
+        if Path(entry["file"]).resolve() in wanted
+        or (not wanted and (everything or is_product(Path(entry["file"]))))
     }
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
