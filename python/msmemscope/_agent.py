@@ -254,11 +254,25 @@ def _preloaded() -> ctypes.CDLL | None:
     return whole_process if hasattr(whole_process, "msmemscope_agent") else None
 
 
+def _in_main_interpreter() -> bool:
+    """The agent is one a process; a sub-interpreter's end must not be the end of its recording."""
+    api = ctypes.PyDLL(None)
+    try:
+        current, main = api.PyInterpreterState_Get, api.PyInterpreterState_Main
+    except AttributeError:
+        return True
+    current.restype = main.restype = ctypes.c_void_p
+    return bool(current() == main())
+
+
 def load() -> Agent:
     """The process's agent; an inert one that knows the reason where there can be none."""
     inert = Agent()
     if os.environ.get("MSMEMSCOPE_DISABLE", "") not in ("", "0"):
         inert.reason = "MSMEMSCOPE_DISABLE is set"
+        return inert
+    if not _in_main_interpreter():
+        inert.reason = "this is a sub-interpreter: only the main one is watched"
         return inert
     try:
         library = _preloaded()

@@ -104,7 +104,7 @@ class Session:
             for prepare in (self._glue.attach, self._glue.self_check, self._glue.seed):
                 self._try(prepare)  # torch may refuse, the program may have changed it
             self.agent.start()
-        except AgentError as error:
+        except (AgentError, OSError) as error:  # OSError: the directory we are in is gone
             say_once(f"nothing is recorded: {error}")
             return
         self.recording = True

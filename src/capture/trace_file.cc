@@ -12,6 +12,7 @@
 
 #include "capture/agent_thread.h"
 #include "capture/fixed_text.h"
+#include "capture/held_signal.h"
 #include "capture/notices.h"
 #include "capture/recorder.h"
 #include "capture/run_directory.h"
@@ -107,6 +108,7 @@ void close_log() {
 }
 
 bool append(const ChunkMeta& meta, const void* records, size_t bytes) {
+  const SizeSignalHeld held;
   if (have_log() && writer->append(meta, {static_cast<const std::byte*>(records), bytes}))
     return true;
   if (state.finished.load(std::memory_order_relaxed) == 0)
@@ -219,7 +221,23 @@ bool make_log() {
   return false;
 }
 
+// A trace without a slab has no events and never will: no report shall be made of it.
+void unmake() {
+  close_log();
+  char path[kPathMax + 16];
+  log_path(path);
+  unlink(path);
+  std::snprintf(path, sizeof(path), "%s/%s", process_directory, kMetaName);
+  unlink(path);
+  rmdir(process_directory);
+  char* run_end = std::strrchr(process_directory, '/');
+  if (run_end != nullptr) *run_end = '\0';
+  rmdir(process_directory);  // unless others of the run are in it
+  process_directory[0] = '\0';
+}
+
 bool make() {
+  const SizeSignalHeld held;
   if (lane0_state.words == nullptr) {
     lane0_state.words = pages<uint64_t>(kLane0Bytes);
     writer_buffer = pages<std::byte>(LogWriter::kBufferBytes);
@@ -237,7 +255,10 @@ bool make() {
     return false;
   }
   writer = new (writer_memory) LogWriter({writer_buffer, LogWriter::kBufferBytes});
-  if (!make_log()) return false;
+  if (!make_log()) {
+    unmake();
+    return false;
+  }
   lane0_state = {.words = lane0_state.words};
   choose_slab_path();
   // The slab comes last: hooks take its being mapped for the sign that the trace is there.
@@ -245,7 +266,7 @@ bool make() {
   open_window();
   notices::write_pending();
   if (!make_slab()) {
-    close_log();
+    unmake();
     return false;
   }
   flush_lane0();
