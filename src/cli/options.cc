@@ -183,9 +183,10 @@ Result<LauncherOptions> parse_launcher(const std::vector<std::string>& arguments
   const auto left = std::min(app.remaining_size(), arguments.size());
   const auto first = arguments.end() - static_cast<std::ptrdiff_t>(left);
   options.after_mark = first != arguments.begin() && *(first - 1) == "--";
-  if (first != arguments.end() && !options.after_mark && first->starts_with('-') &&
-      first->size() > 1) {
-    return Error{fmt::format("unrecognized command {}; see msmemscope --help", *first)};
+  // An option that is none is left over too, and then it is not the program's beginning.
+  const std::vector<std::string> rest = app.remaining();
+  if (!rest.empty() && rest.front() != "--" && rest.front().size() > 1 && rest.front()[0] == '-') {
+    return Error{fmt::format("unrecognized command {}; see msmemscope --help", rest.front())};
   }
   options.program.assign(first, arguments.end());
   if (options.help || options.version) return options;

@@ -79,6 +79,10 @@ TEST(ParseLauncher, TheLastOfARepeatedOptionCounts) {
 TEST(ParseLauncher, UnknownOptionsAreNamed) {
   EXPECT_THAT(refused({"--bogus", "p"}), StartsWith("unrecognized command --bogus"));
   EXPECT_THAT(refused({"-z"}), StartsWith("unrecognized command -z"));
+  EXPECT_THAT(refused({"--bogus", "--", "p"}), StartsWith("unrecognized command --bogus"));
+  // The program is p, never cpu.
+  EXPECT_THAT(refused({"--bogus", "--device", "cpu", "p"}),
+              StartsWith("unrecognized command --bogus"));
   EXPECT_THAT(refused({"--level"}), StartsWith("--level"));
 }
 
