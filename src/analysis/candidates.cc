@@ -175,26 +175,38 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
     const Pool& pool = replay.pools[replay.groups[groups[0]].pool];
     const double small = kSmallShare * least_total(pool);
     Curves sum{std::vector<double>(points), std::vector<double>(points)}, rest = sum;
-    std::vector<uint32_t> others;
+    std::vector<uint32_t> others, late;
     Growth largest;
+    const auto take = [&](uint32_t index, const Curves& curves, const Growth& growth) {
+      candidate.groups.push_back(index);
+      if (growth.total > largest.total) largest = growth;
+      sum.add(curves);
+    };
     for (const uint32_t index : groups) {
       const Curves curves = curves_of(replay.groups[index], points);
       const bool judged = curves.gain(begin) >= small;
       const Growth growth =
           judged ? judge_growth(steps.x, curves.live, curves.survivors, begin) : Growth{};
-      if (growth.grows()) {
-        candidate.groups.push_back(index);
-        if (growth.total > largest.total) largest = growth;
-        sum.add(curves);
+      if (growth.grows() && !growth.late) {
+        take(index, curves, growth);
       } else if (curves.gain(begin) > 0) {
+        if (growth.late) late.push_back(index);
         others.push_back(index);
         rest.add(curves);
       }
     }
-    if (!others.empty() && rest.gain(begin) >= small &&
-        judge_growth(steps.x, rest.live, rest.survivors, begin).grows()) {
-      candidate.groups.insert(candidate.groups.end(), others.begin(), others.end());
-      sum.add(rest);
+    if (!others.empty() && rest.gain(begin) >= small) {
+      // What begins late may only go on where another stack of the line left off: the next phase.
+      const Growth growth = judge_growth(steps.x, rest.live, rest.survivors, begin);
+      if (growth.grows() && (!growth.late || late.empty())) {
+        candidate.groups.insert(candidate.groups.end(), others.begin(), others.end());
+        sum.add(rest);
+      } else {
+        for (const uint32_t index : late) {
+          const Curves curves = curves_of(replay.groups[index], points);
+          take(index, curves, judge_growth(steps.x, curves.live, curves.survivors, begin));
+        }
+      }
     }
     if (candidate.groups.empty()) continue;
     candidate.growth = judge_growth(steps.x, sum.live, sum.survivors, begin);

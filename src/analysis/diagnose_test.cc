@@ -35,15 +35,16 @@ class Program {
     source.add_record(1, SourceRecord{.path = kScript, .text = kText});
   }
 
-  // Called from <module>, line 20.
-  StackId at(uint32_t line, const char* function, const char* file = kScript) {
+  // Called from <module>.
+  StackId at(uint32_t line, const char* function, const char* file = kScript,
+             uint32_t caller = 20) {
     StackTable& stacks = source.stacks();
     StringTable& strings = source.strings();
     const auto frame = [&](const char* f, const char* name, uint32_t l) {
       return stacks.intern_frame(
           {.file = strings.intern(f), .function = strings.intern(name), .line = l});
     };
-    const StackId outer = stacks.intern({}, frame(kScript, "<module>", 20));
+    const StackId outer = stacks.intern({}, frame(kScript, "<module>", caller));
     return stacks.intern(outer, frame(file, function, line));
   }
   uint64_t alloc(uint64_t size, StackId stack, Where where = kCpu) {
@@ -300,6 +301,22 @@ TEST(Diagnose, ALeakInALineOfHealthyChurn) {
   const Diagnosis d = p.diagnosis();
   ASSERT_THAT(d.verdicts, SizeIs(1));
   EXPECT_EQ(d.verdicts[0].bytes_total, 98 * static_cast<int64_t>(kMiB)) << "of its stack alone";
+}
+
+TEST(Diagnose, ALineCalledFromTwoPhasesIsOneLeak) {
+  // for ...: leak()   # 60 steps
+  // for ...: leak()   # 60 more: its stacks begin where the others end
+  Program p;
+  const StackId first = p.at(4, "leak"), second = p.at(4, "leak", kScript, 30);
+  for (uint64_t s = 1; s <= 120; ++s) {
+    p.alloc(64 * kKiB, s <= 60 ? first : second);
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].blocks, 118);  // steps 3 to 120
+  EXPECT_EQ(d.verdicts[0].first_step, 3);
+  EXPECT_DOUBLE_EQ(*d.verdicts[0].bytes_per_step, 64 * kKiB);
 }
 
 TEST(Diagnose, TwoIndependentLeaksAreTwoVerdicts) {

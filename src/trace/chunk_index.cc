@@ -123,7 +123,7 @@ void note_tail(const InputFile& log, const LogIndex& index, const SlabCopy& slab
   damage.add(at(log, index.end) + ": the last chunk is cut short after " +
                  std::to_string(index.tail_bytes) +
                  " bytes (an incomplete copy or a full disk?); what it held is lost",
-             index.tail_bytes);
+             index.tail_bytes, DamageLog::Lost::kAtTheEnd);
 }
 
 }  // namespace
@@ -146,7 +146,8 @@ LogIndex index_log(const InputFile& file, uint32_t header_bytes, DamageLog& dama
       const uint64_t next = resynchronise(file, offset + 1);
       damage.add(at(file, offset) + ": " + fault + "; skipped " + std::to_string(next - offset) +
                      " bytes" + (next < file.size() ? " to the next sound chunk" : ", the rest"),
-                 next - offset);
+                 next - offset,
+                 next < file.size() ? DamageLog::Lost::kInTheMiddle : DamageLog::Lost::kAtTheEnd);
       offset = next;
       continue;
     }

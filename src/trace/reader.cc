@@ -286,6 +286,9 @@ const std::vector<std::string>& TraceReader::damage() const {
 uint64_t TraceReader::lost_bytes() const {
   return impl_->source.damage.lost_bytes();
 }
+uint64_t TraceReader::hole_bytes() const {
+  return impl_->source.damage.hole_bytes();
+}
 const std::array<uint64_t, 128>& TraceReader::counts() const {
   return impl_->counts;
 }

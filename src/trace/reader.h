@@ -66,6 +66,7 @@ class TraceReader {
   // Grows while events are read.
   const std::vector<std::string>& damage() const;
   uint64_t lost_bytes() const;
+  uint64_t hole_bytes() const;  // of them, with events after them: frees may be among what is lost
   // Events delivered so far by next() and next_batch(), by record kind.
   const std::array<uint64_t, 128>& counts() const;
   // Thread lanes, pieces of slots to read, and how many of them the slab had to give.
