@@ -129,9 +129,9 @@ void Slab::release(uint32_t index) noexcept {
   free_[index / 64].fetch_or(uint64_t{1} << index % 64, std::memory_order_release);
 }
 
-void Slab::destroy() {
+void Slab::destroy(bool keep_file) {
   if (!mapped()) return;
-  unlink(path_);
+  if (!keep_file) unlink(path_);
   munmap(base_.load(std::memory_order_relaxed), bytes_);
   forget_after_fork();
 }

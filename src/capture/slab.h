@@ -53,8 +53,8 @@ class Slab {
   };
   Drained& drained(uint32_t index) { return drained_[index]; }
 
-  void destroy();            // unmaps, deletes the file
-  void forget_after_fork();  // in the child: the mapping is not there
+  void destroy(bool keep_file = false);  // unmaps, deletes the file
+  void forget_after_fork();              // in the child: the mapping is not there
   const char* path() const { return path_; }
 
  private:

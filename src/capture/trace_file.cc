@@ -36,6 +36,7 @@ struct Lane0 {
 };
 
 int log_fd = -1;
+bool log_incomplete;       // a chunk could not be written: the slab has what the log lacks
 struct stat log_identity;  // st_dev and st_ino of the log
 char process_directory[kPathMax];
 char slab_path[kPathMax + 64];
@@ -111,6 +112,7 @@ bool append(const ChunkMeta& meta, const void* records, size_t bytes) {
   const SizeSignalHeld held;
   if (have_log() && writer->append(meta, {static_cast<const std::byte*>(records), bytes}))
     return true;
+  log_incomplete = true;
   if (state.finished.load(std::memory_order_relaxed) == 0)
     give_up("write to", process_directory, errno);
   return false;
@@ -203,6 +205,7 @@ bool make_slab() {
 bool make_log() {
   char path[kPathMax + 16];
   log_path(path);
+  log_incomplete = false;
   log_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (log_fd >= 0) log_fd = moved_up(log_fd);
   if (log_fd >= 0 && fstat(log_fd, &log_identity) == 0) {
@@ -371,7 +374,7 @@ void close() {
   close_log();
   writer->~LogWriter();
   writer = nullptr;
-  state.slab.destroy();
+  state.slab.destroy(log_incomplete);
   for (Lane& lane : state.lanes) {
     lane.cursor = nullptr;
     lane.lane_seq = 0;

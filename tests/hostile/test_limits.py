@@ -1,5 +1,6 @@
 """Limits and vanished directories: one line, no report, the program goes on unharmed."""
 
+import pathlib
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,27 @@ def test_a_limit_ends_tracing_with_one_line(run_hostile: Callable[..., Any], lim
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("msmemscope: recording: cannot make /")
     assert lines[0].endswith("; the program goes on untraced")
+
+
+def test_a_log_that_cannot_grow_leaves_what_it_lacks_in_the_slab(
+    run_hostile: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    done = run_hostile(
+        """
+        import resource, signal, torch, msmemscope
+        msmemscope.config(analysis="none", report_to="none")
+        msmemscope.start()
+        kept = [torch.zeros(100)]
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        for _ in range(50_000): torch.zeros(100)
+        print("unharmed", flush=True)
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "unharmed\n"), done.stderr
+    assert done.stderr.startswith("msmemscope: recording: cannot write to /"), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert len(list(tmp_path.glob("memscopeDumpResults/run-*/*/hot.slab"))) == 1
 
 
 def test_start_where_the_current_directory_is_gone(run_hostile: Callable[..., Any]) -> None:
