@@ -74,8 +74,9 @@ void alloc_event(HookScope& scope, Kind kind, Where where, const void* addr, uin
     return;
   }
   BusyScope busy(lane);
-  uint64_t ticks = ticks_now();
-  if (recording()) {
+  const bool on = recording();   // before the time is read: an event of a window is not timed
+  uint64_t ticks = ticks_now();  // before the window begins
+  if (on) {
     uint32_t stack = 0;
     if (ready(*lane, 3 + sizeof...(Totals))) {
       if (python_stack::on()) stack = python_stack_node(*lane);

@@ -22,6 +22,8 @@ struct Blocks {
   size_t size[kBlocks] = {};  // 0 = free
 };
 
+std::atomic<uint64_t> operations = 0;
+
 void churn(Blocks& blocks, unsigned seed, const std::atomic<bool>& stop) {
   std::mt19937 random(seed);
   for (uint64_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
@@ -33,7 +35,8 @@ void churn(Blocks& blocks, unsigned seed, const std::atomic<bool>& stop) {
       blocks.size[at] = 1 + random() % 100000;
       fake_c10_new(&blocks.memory[at], blocks.size[at]);
     }
-    if (i % 4096 == 0) std::this_thread::yield();
+    operations.fetch_add(1, std::memory_order_relaxed);
+    if (i % 64 == 0) std::this_thread::yield();
   }
 }
 
@@ -50,7 +53,12 @@ int main(int argc, char** argv) {
   }
   const long rounds = std::strtol(argv[3], nullptr, 10);
   for (long round = 0; round < rounds; ++round) {
-    if (agent.start() != 0 || agent.stop() != 0) return 3;
+    // Something is allocated and freed inside each window and between them.
+    const uint64_t before = operations.load();
+    while (operations.load() < before + 50) std::this_thread::yield();
+    if (agent.start() != 0) return 3;
+    while (operations.load() < before + 150) std::this_thread::yield();
+    if (agent.stop() != 0) return 3;
   }
   if (agent.start() != 0) return 3;
   stop = true;
