@@ -67,7 +67,7 @@ zoo: setup-dev install ## diagnose every program of tests/zoo; prints the share 
 fuzz: setup-dev ## feed the trace reader with bad input for FUZZ_SECONDS each
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-sanitize: setup-dev ## C++ tests under ASan + UBSan, the capture tests under TSan
+sanitize: setup-dev ## C++ tests under ASan + UBSan; with MEMSCOPE_TEST_FULL=1 the capture tests under TSan
 	@scripts/sanitize.sh
 
 bench: setup-dev install ## measure; prints the tables of docs/benchmarks.md

@@ -319,8 +319,7 @@ bool make_for_first_event(Lane& lane) noexcept {
   const bool wanted = state.recording.load(std::memory_order_relaxed) != 0;
   const bool there = wanted && (is_open() || make());
   pthread_mutex_unlock(&state.trace_lock);
-  lane.busy.store(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  lane.busy.store(1, std::memory_order_seq_cst);
   return there && state.slab.mapped();
 }
 
