@@ -50,7 +50,9 @@ test-cpp: build ## the C++ tests
 
 test-python: setup-dev install build ## the Python tests and hostile programs, on .venv's PyTorch and build/
 	$(call say,Python tests)
-	@MSMEMSCOPE_BUILD_DIR=$(CURDIR)/build $(PYTHON) -m pytest tests/python tests/hostile $(PYTEST_ARGS)
+	@MSMEMSCOPE_BUILD_DIR=$(CURDIR)/build $(PYTHON) -m pytest tests/python $(PYTEST_ARGS)
+	$(call say,hostile programs)
+	@MSMEMSCOPE_BUILD_DIR=$(CURDIR)/build $(PYTHON) -m pytest tests/hostile $(PYTEST_ARGS)
 
 test-torch2: setup-dev install ## the Python tests on the installed package and a PyTorch >= 2.6 with its own Python
 	$(call say,Python tests on the second PyTorch)

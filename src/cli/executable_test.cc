@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,7 +15,9 @@ namespace fs = std::filesystem;
 class Executable : public testing::Test {
  protected:
   void SetUp() override {
-    directory_ = fs::path(testing::TempDir()) / "memscope_executable_test";
+    directory_ =
+        fs::path(testing::TempDir()) /
+        ("memscope_executable_test_" + std::to_string(getpid()));  // tests run side by side
     fs::create_directories(directory_);
   }
   void TearDown() override { fs::remove_all(directory_); }

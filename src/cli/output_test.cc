@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,8 @@ namespace fs = std::filesystem;
 class WriteFile : public testing::Test {
  protected:
   void SetUp() override {
-    directory_ = fs::path(testing::TempDir()) / "memscope_output_test";
+    directory_ = fs::path(testing::TempDir()) /
+                 ("memscope_output_test_" + std::to_string(getpid()));  // tests run side by side
     fs::remove_all(directory_);
     fs::create_directories(directory_);
   }
