@@ -74,7 +74,6 @@ const char* end_trace(trace_file::WindowAction action) {
   agent_thread::join();
   const Locked trace(state.trace_lock);
   trace_file::close();
-  state.window_pending = false;
   return nullptr;
 }
 
@@ -118,7 +117,6 @@ void become_forked_child() noexcept {
   }
   state.unplaced_drops = 0;
   state.window_ticks = ticks_now();
-  state.window_pending = true;
 }
 
 namespace agent {
@@ -147,7 +145,6 @@ const char* start() {
   const Locked trace(state.trace_lock);
   if (state.recording.load(std::memory_order_relaxed) != 0) return nullptr;
   state.window_ticks = ticks_now();
-  state.window_pending = true;
   state.recording.store(1, std::memory_order_seq_cst);
   // From here on every hook sees a recording: a block freed later has an event, one freed earlier
   // is out of the shadow map.

@@ -47,7 +47,6 @@ struct AgentState {
   std::atomic<int32_t> forks;         // threads between fork_before() and fork_after_parent()
   std::atomic<int32_t> pid;           // of the process that this state is of
   uint64_t window_ticks;              // when the window in force opened
-  bool window_pending;                // not yet in the trace
   uint64_t unplaced_drops;            // events of threads without a lane (atomic access)
 };
 

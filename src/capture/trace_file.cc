@@ -344,7 +344,6 @@ void open_window() {
             .addr = block.addr, .sized = block.sized, .birth = block.birth, .window_ticks = opened},
         opened);
   });
-  state.window_pending = false;
   flush_lane0();
 }
 

@@ -25,7 +25,7 @@ bool make_for_first_event(Lane& lane) noexcept;
 bool is_open();
 const char* directory();  // of the process's trace; "" before there is one
 
-// Writes the pending window and a seed for each live block that was born before it.
+// Writes the start of the window in force and a seed for each live block that was born before it.
 void open_window();
 // Everything the lanes have written goes to the log, then the window's end.
 void close_window(WindowAction action);
