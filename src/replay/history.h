@@ -2,7 +2,10 @@
 // long the run, so that memory does not grow with its length.
 //
 // A bucket is `width` steps in a row; a curve's point is the value at the end of the bucket's last
-// step. With up to 256 steps a bucket is a step.
+// step. With up to 256 steps a bucket is a step. Where only the steps from A on are asked for, all
+// before A are one bucket, so that A and what follows are seen as finely as can be:
+//
+//   steps 21 to 60 of many    | 1 ... 20 | 21 | 22 | ... | 60 |
 #pragma once
 
 #include <algorithm>
@@ -17,17 +20,29 @@ namespace memscope {
 struct Buckets {
   static constexpr uint32_t kMaxBuckets = 256;
 
-  uint32_t steps = 0;  // in all
-  uint32_t width = 1;  // steps a bucket
+  uint32_t steps = 0;   // in all
+  uint32_t width = 1;   // steps a bucket
+  uint32_t before = 0;  // steps in the first bucket, where it stands for what is not asked for
 
   Buckets() = default;
-  explicit Buckets(uint32_t step_count)
-      : steps(step_count), width(std::max(1u, (step_count + kMaxBuckets - 1) / kMaxBuckets)) {}
+  explicit Buckets(uint32_t step_count, uint32_t first_step = 1)
+      : steps(step_count), before(first_step > 1 ? std::min(first_step - 1, step_count) : 0) {
+    const uint32_t most = kMaxBuckets - lead();
+    width = std::max(1u, (steps - before + most - 1) / most);
+  }
 
-  uint32_t count() const { return (steps + width - 1) / width; }
+  uint32_t lead() const { return before == 0 ? 0 : 1; }
+  uint32_t count() const { return lead() + (steps - before + width - 1) / width; }
   // Of step k, from 1.
-  uint32_t of_step(uint32_t step) const { return (step - 1) / width; }
-  uint32_t last_step(uint32_t bucket) const { return std::min(steps, (bucket + 1) * width); }
+  uint32_t of_step(uint32_t step) const {
+    return step <= before ? 0 : lead() + (step - before - 1) / width;
+  }
+  uint32_t first_step(uint32_t bucket) const {
+    return bucket < lead() ? 1 : before + (bucket - lead()) * width + 1;
+  }
+  uint32_t last_step(uint32_t bucket) const {
+    return bucket < lead() ? before : std::min(steps, before + (bucket - lead() + 1) * width);
+  }
 };
 
 // A point where the curve changes; it holds until the next one. 0 before the first.

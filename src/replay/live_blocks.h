@@ -20,6 +20,7 @@ struct Block {
   uint32_t group = 0;   // index into the replay's groups
   uint32_t step = 0;    // in which it was born; 0 = before start() or the first range
   uint32_t window = 0;  // the last recording window that saw it
+  uint32_t owner = 0;   // index into the replay's owners, 0 = not told
 };
 
 // Addresses use 48 bits on x86-64 and AArch64 Linux unless a program asks for more; where the top

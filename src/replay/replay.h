@@ -9,33 +9,34 @@
 //  * No event is an error: a free of an unknown address is counted; an alloc on a live address is
 //    put in order or counted as ambiguous (order.h).
 //  * Over stop() and start() a block that is seeded again with its birth is the same block and
-//    keeps its stack; one that is not was freed in between; one seeded without ever having been
-//    seen has no stack and is never accused. A gap (events lost) makes what is older than its end
-//    `fate unknown`.
+//    keeps its stack; one that is not was freed in between, and its address may be used again at
+//    once; one seeded without ever having been seen has no stack and is never accused. A gap
+//    (events lost) makes what is older than its end `fate unknown`.
 // HOT PATH: feed().
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/event.h"
+#include "replay/block_notes.h"
 #include "replay/event_source.h"
 #include "replay/history.h"
 #include "replay/live_blocks.h"
 #include "replay/order.h"
 #include "replay/side_records.h"
+#include "replay/step_curves.h"
 #include "replay/steps.h"
 
 namespace memscope {
 
 struct ReplayOptions {
   uint64_t skew_ns = 3000;       // how far two threads' clocks may disagree
+  uint32_t first_step = 0;       // what came before is one bucket; 0 = from the beginning
   uint32_t last_step = 0;        // judge the blocks alive at the end of this step; 0 = at the end
   std::optional<Device> device;  // only this one
 };
@@ -48,6 +49,7 @@ struct LiveBlock {
   uint32_t step = 0;
   bool preexisting = false;
   bool fate_unknown = false;
+  uint32_t owner = 0;  // index into SideRecords::owners, 0 = not told
 };
 
 struct ReplayResult {
@@ -77,21 +79,10 @@ class Replay {
   void seed(const Event& event);
   void window(const Event& event);
   void record(const Event& event);
-  void holder(const Event& event);
-  bool join(HolderSeen& seen);
   void undo(const Event& event);
 
-  uint32_t group_of(StackId stack, Where where);
-  uint32_t seeded_group_of(Where where);
-  uint32_t pool_of(Where where);
-  void add(Group& group, uint64_t size);
-  void remove(const Block& block);
-  void touch(Group& group, uint32_t index);
-  void totals(Pool& pool, const Event& event, int64_t change);
-
-  void pass_time(uint64_t time);
+  void attend(const Event& event);
   void end_step();
-  void freeze();
   void forget_unseeded();
   std::vector<LiveBlock> list_live() const;
 
@@ -99,14 +90,11 @@ class Replay {
   TimeOf time_of_;
   AddressOrder order_;
   LiveBlocks live_;
-  std::vector<uint32_t> first_group_;  // by StackId
-  std::vector<uint32_t> touched_;      // groups changed in this step
-  std::vector<uint32_t> seeded_groups_;
-  std::vector<uint16_t> pool_index_;  // by Where::packed, + 1
+  StepCurves curves_;
+  BlockNotes notes_;
 
-  uint32_t step_ = 1;      // the current one; plan.count() + 1 = open
-  uint64_t step_end_ = 0;  // its last nanosecond
-  bool frozen_ = false;
+  // An event after this needs more than its block: a step is over, or what was not seeded is gone.
+  uint64_t attention_ = 0;
 
   // Windows.
   uint32_t window_ = 0;
@@ -121,8 +109,6 @@ class Replay {
   static constexpr size_t kUndoDepth = 64;
   Freed freed_[kUndoDepth];
   size_t freed_at_ = 0;
-
-  std::vector<HolderSeen> late_holders_;  // whose block was not seen yet
 
   ReplayResult result_;
 };

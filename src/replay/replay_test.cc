@@ -213,6 +213,51 @@ TEST(Replay, AThousandWindowsLeaveNothingBehind) {
   EXPECT_TRUE(result.live.empty());
 }
 
+TEST(Replay, AnAddressUsedAgainAfterAGapIsNotAmbiguous) {
+  Story story;
+  story.window(1, 1);
+  story.alloc(5, 0x10, 100, story.a);  // freed while nobody looked
+  story.alloc(6, 0x20, 100, story.a);  // survives
+  story.window(10, 2);
+  story.window(100'000, 1);
+  story.seed(100'000, 0x20, 100, 6);
+  story.alloc(100'001, 0x10, 7, story.b);  // no step since: the seeds alone tell
+  story.free(100'050, 0x20);
+  const ReplayResult result = story.run();
+  EXPECT_EQ(result.ambiguous, 0u);
+  EXPECT_EQ(result.unknown_frees, 0u);
+  ASSERT_EQ(result.live.size(), 1u);
+  EXPECT_EQ(result.live[0].size, 7u);
+  EXPECT_EQ(result.pools[0].allocated.peak, 200u) << "never 100 + 100 + 7: the first is gone";
+}
+
+TEST(Replay, ARaceRightAfterAGapIsStillPutInOrder) {
+  // The seeded block is freed by thread 1 and its address taken by thread 2, whose clock is behind.
+  Story story;
+  story.window(1, 1);
+  story.alloc(5, 0x10, 100, story.a, 1);
+  story.window(10, 2);
+  story.window(100'000, 1);
+  story.seed(100'000, 0x10, 100, 5);
+  story.alloc(100'009, 0x10, 7, story.b, 2);
+  story.free(100'010, 0x10, 1);
+  const ReplayResult result = story.run();
+  EXPECT_EQ(result.ambiguous, 0u);
+  ASSERT_EQ(result.live.size(), 1u);
+  EXPECT_EQ(result.live[0].size, 7u);
+}
+
+TEST(Replay, ASeededBlockWhoseAddressIsTakenWithoutAFreeIsAmbiguous) {
+  Story story;
+  story.window(1, 1);
+  story.alloc(5, 0x10, 100, story.a);
+  story.window(10, 2);
+  story.window(100'000, 1);
+  story.seed(100'000, 0x10, 100, 5);
+  story.alloc(100'009, 0x10, 7, story.b);
+  EXPECT_EQ(story.run().ambiguous, 1u);
+}
+
 TEST(Replay, AGapMakesOlderBlocksFateUnknown) {
   Story story;
   story.alloc(5, 0x10, 100, story.a);
@@ -277,6 +322,45 @@ TEST(Replay, StepsBeyondTheBucketsFold) {
   EXPECT_EQ(a->survivors[3].bytes, 40u);
 }
 
+TEST(Buckets, TheStepsBeforeTheFirstAreOne) {
+  const Buckets some(5000, 1001);  // 4000 steps in at most 255 buckets: 16 each, 250 of them
+  EXPECT_EQ(some.width, 16u);
+  EXPECT_EQ(some.count(), 251u);
+  EXPECT_EQ(some.of_step(1), 0u);
+  EXPECT_EQ(some.of_step(1000), 0u);
+  EXPECT_EQ(some.last_step(0), 1000u);
+  EXPECT_EQ(some.of_step(1001), 1u);
+  EXPECT_EQ(some.first_step(1), 1001u);
+  EXPECT_EQ(some.last_step(1), 1016u);
+  EXPECT_EQ(some.of_step(5000), 250u);
+  EXPECT_EQ(some.last_step(250), 5000u);
+  const Buckets all(1000);  // 4 each
+  EXPECT_EQ(all.first_step(1), 5u);
+  EXPECT_EQ(all.last_step(1), 8u);
+  const Buckets none(10, 20);  // no such step
+  EXPECT_EQ(none.count(), 1u);
+}
+
+TEST(Replay, TheStepsFromAToBAreSeenFinelyHoweverLongTheRun) {
+  Story story;
+  uint64_t t = 0;
+  for (uint32_t step = 1; step <= 5000; ++step) {
+    story.alloc(++t, 0x100 + step * 16, 10, story.a);
+    story.step(++t);
+  }
+  const ReplayResult result = story.run({.first_step = 1001, .last_step = 1020});
+  EXPECT_EQ(result.buckets.width, 1u);
+  const Group* a = group_of(result, story.a);
+  ASSERT_EQ(a->live.size(), 21u);
+  EXPECT_EQ(a->live[0].bytes, 10'000u) << "at the end of step 1000";
+  EXPECT_EQ(a->live[1].bytes, 10'010u);
+  EXPECT_EQ(result.live.size(), 1020u);
+  // Levels are those of the steps asked for.
+  EXPECT_EQ(result.pools[0].allocated.start, 10'000u);
+  EXPECT_EQ(result.pools[0].allocated.peak, 10'200u);
+  EXPECT_EQ(result.pools[0].allocated.end, 10'200u);
+}
+
 TEST(Replay, LastStepCutsTheRun) {
   Story story;
   story.alloc(1, 0x10, 1, story.a);
@@ -309,6 +393,27 @@ TEST(Replay, AHolderMayComeBeforeItsBlock) {
   story.source.add_record(5, HolderRecord{.addr = 0x10, .birth = 5, .root = "module"});
   story.alloc(5, 0x10, 100, story.a);
   EXPECT_EQ(story.run().side.holders.size(), 1u);
+}
+
+TEST(Replay, ABlockHasTheOwnerThatWasToldLast) {
+  Story story;
+  story.source.add_record(5, OwnerRecord{.addr = 0x10, .birth = 5, .owner = "PTA@early"});
+  story.alloc(5, 0x10, 100, story.a);  // its record came first, at the same time
+  story.alloc(6, 0x20, 100, story.a);
+  story.source.add_record(7, OwnerRecord{.addr = 0x20, .owner = "PTA@model@weight"});
+  story.source.add_record(8, OwnerRecord{.addr = 0x20, .birth = 6, .label = "mine"});
+  story.alloc(9, 0x30, 100, story.a);
+  // Half of it: a view, not the block. And one of another birth.
+  story.source.add_record(10, OwnerRecord{.addr = 0x30, .owner = "PTA@view", .size = 50});
+  story.source.add_record(10, OwnerRecord{.addr = 0x30, .birth = 900'000, .owner = "PTA@other"});
+  const ReplayResult result = story.run();
+  ASSERT_EQ(result.live.size(), 3u);
+  for (const LiveBlock& block : result.live) {
+    const BlockOwner expected = block.addr == 0x10   ? BlockOwner{"PTA@early", ""}
+                                : block.addr == 0x20 ? BlockOwner{"PTA@model@weight", "mine"}
+                                                     : BlockOwner{};
+    EXPECT_EQ(result.side.owners[block.owner], expected) << block.addr;
+  }
 }
 
 TEST(Replay, DeviceFilter) {

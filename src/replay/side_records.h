@@ -24,6 +24,12 @@ struct HolderSeen {
   uint64_t line = 0, end_line = 0;
 };
 
+// What a block is for: levels joined by "@", and what the user calls it. Either may be "".
+struct BlockOwner {
+  std::string owner, label;
+  friend auto operator<=>(const BlockOwner&, const BlockOwner&) = default;
+};
+
 struct SourceText {
   static constexpr uint64_t kNewer = 1, kStatementsOnly = 2, kTruncated = 4;
   std::string text;
@@ -47,6 +53,7 @@ struct SideRecords {
 
   std::optional<ProcessSeen> process;
   std::vector<HolderSeen> holders;
+  std::vector<BlockOwner> owners{1};                       // by Block::owner; [0]: not told
   std::map<std::string, SourceText, std::less<>> sources;  // the first text of each path
   std::multimap<std::string, std::string, std::less<>> config;
   std::vector<GapSeen> gaps;
