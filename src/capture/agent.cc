@@ -116,6 +116,7 @@ void become_forked_child() noexcept {
     lane.tid.store(0, std::memory_order_relaxed);
   }
   state.unplaced_drops = 0;
+  state.unplaced_written = 0;
   state.window_ticks = ticks_now();
 }
 

@@ -42,12 +42,12 @@ struct AgentState {
   // -- control --
   pthread_mutex_t control_lock, trace_lock;
   std::atomic<uint32_t> installed;
-  std::atomic<uint32_t> finished;     // exit or shutdown: nothing is recorded any more
-  std::atomic<uint32_t> lane_wanted;  // a thread found no lane
-  std::atomic<int32_t> forks;         // threads between fork_before() and fork_after_parent()
-  std::atomic<int32_t> pid;           // of the process that this state is of
-  uint64_t window_ticks;              // when the window in force opened
-  uint64_t unplaced_drops;            // events of threads without a lane (atomic access)
+  std::atomic<uint32_t> finished;  // exit or shutdown: nothing is recorded any more
+  std::atomic<int32_t> forks;      // threads between fork_before() and fork_after_parent()
+  std::atomic<int32_t> pid;        // of the process that this state is of
+  uint64_t window_ticks;           // when the window in force opened
+  uint64_t unplaced_drops;         // events of threads without a lane (atomic access)
+  uint64_t unplaced_written;       // of these, told to the trace; trace_lock
 };
 
 extern AgentState state;

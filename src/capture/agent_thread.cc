@@ -1,16 +1,16 @@
 #include "capture/agent_thread.h"
 
-#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "capture/agent_state.h"
+#include "capture/lane.h"
 #include "capture/notices.h"
 #include "capture/recorder.h"
 #include "capture/trace_file.h"
@@ -47,19 +47,6 @@ void sleep_until_polled() {
   pthread_mutex_unlock(&sleep_lock);
 }
 
-// A thread that has ended leaves its lane to the next one. A reused thread id keeps a lane a
-// little longer: until that thread ends.
-void reap_lanes() {
-  const pid_t pid = getpid();
-  for (Lane& lane : state.lanes) {
-    const int32_t tid = lane.tid.load(std::memory_order_acquire);
-    if (tid != 0 && syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH) {
-      lane.tid.store(0, std::memory_order_release);
-    }
-  }
-  state.lane_wanted.store(0, std::memory_order_relaxed);
-}
-
 // Whole rounds under the lock are short: a few slots, or one source file.
 void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
   bool more = true;
@@ -68,14 +55,14 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
     more = trace_file::drain_full(kSlotsAtOnce);
     pthread_mutex_unlock(&state.trace_lock);
   }
-  if (state.lane_wanted.load(std::memory_order_relaxed) != 0) reap_lanes();
   if (now < *next_second) return;
   *next_second = now + kSecond;
-  reap_lanes();
+  lanes::reap();
   pthread_mutex_lock(&state.trace_lock);
   if (trace_file::is_open()) {
     trace_file::drain_owned(now > kOldSlotNs ? now - kOldSlotNs : 0);
     notices::write_pending();
+    trace_file::write_unplaced_drops();
     if (now >= *next_anchor) {
       *next_anchor = now + kAnchorEveryNs;
       trace_file::write_anchor();
@@ -89,6 +76,11 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
 
 void* run(void*) {
   prctl(PR_SET_NAME, "msmemscope");
+  // When it wakes it must not push a thread of the program off its core (sched(7): a SCHED_BATCH
+  // thread is not taken for interactive). Its fair share stays; where this is refused all is as
+  // before.
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_BATCH, &none);
   pthread_mutex_lock(&state.trace_lock);
   if (trace_file::is_open()) trace_file::populate_slab();
   pthread_mutex_unlock(&state.trace_lock);

@@ -1,5 +1,6 @@
 #include "capture/lane.h"
 
+#include <errno.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,25 +30,53 @@ void give_tables(Lane& lane) {
   }
 }
 
+// Where all lanes are taken by living threads, nobody looks again before this time.
+constexpr uint64_t kLookAgainNs = 10'000'000;
+std::atomic<uint64_t> no_lane_until_ns = 0;
+
+bool has_ended(pid_t pid, int32_t tid) noexcept {
+  return syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH;
+}
+
+// Makes the lane `tid`'s if its owner is still `from`: 0, or a thread that has ended.
+bool change_hands(Lane& lane, int32_t from, int32_t tid) noexcept {
+  return lane.tid.compare_exchange_strong(from, tid, std::memory_order_acq_rel);
+}
+
+Lane* begin(uint32_t i) noexcept {
+  Lane& lane = state.lanes[i];
+  lane.index = i + 1;
+  lane.depth = 0;
+  lane.announced = false;
+  lane.end = nullptr;  // the next reserve() must announce the new owner first
+  give_tables(lane);
+  return &lane;
+}
+
 Lane* take_lane() noexcept {
   if (state.lanes_ready.load(std::memory_order_acquire) == 0) return nullptr;
+  const uint64_t now = clock_detail::monotonic_ns();
+  if (now < no_lane_until_ns.load(std::memory_order_relaxed)) return nullptr;
   const auto tid = static_cast<int32_t>(syscall(SYS_gettid));
   for (uint32_t i = 0; i < kLanes; ++i) {
-    Lane& lane = state.lanes[i];
-    int32_t nobody = 0;
-    if (lane.tid.load(std::memory_order_relaxed) != 0 ||
-        !lane.tid.compare_exchange_strong(nobody, tid, std::memory_order_acquire)) {
-      continue;
+    if (state.lanes[i].tid.load(std::memory_order_relaxed) == 0 &&
+        change_hands(state.lanes[i], 0, tid)) {
+      return begin(i);
     }
-    lane.index = i + 1;
-    lane.depth = 0;
-    lane.announced = false;
-    lane.end = nullptr;  // the next reserve() must announce the new owner first
-    give_tables(lane);
-    return &lane;
   }
-  state.lane_wanted.store(1, std::memory_order_relaxed);
-  return nullptr;
+  // The agent's thread frees the lanes of the dead every second, and only while there is a trace;
+  // threads can come and go by the hundred meanwhile.
+  const int saved_errno = errno;
+  const pid_t pid = getpid();
+  Lane* taken = nullptr;
+  for (uint32_t i = 0; i < kLanes && taken == nullptr; ++i) {
+    const int32_t owner = state.lanes[i].tid.load(std::memory_order_acquire);
+    if (owner != 0 && !has_ended(pid, owner)) continue;
+    if (change_hands(state.lanes[i], owner, tid)) taken = begin(i);
+  }
+  errno = saved_errno;
+  if (taken == nullptr) no_lane_until_ns.store(now + kLookAgainNs, std::memory_order_relaxed);
+  return taken;
 }
 
 // Tells how many events found no slot, now that there is one.
@@ -62,6 +91,14 @@ void report_drops(Lane& lane) {
 }
 
 }  // namespace
+
+void lanes::reap() noexcept {
+  const pid_t pid = getpid();
+  for (Lane& lane : state.lanes) {
+    const int32_t owner = lane.tid.load(std::memory_order_acquire);
+    if (owner != 0 && has_ended(pid, owner)) change_hands(lane, owner, 0);
+  }
+}
 
 Lane* lane_of_this_thread() noexcept {
   if (__builtin_expect(t_lane == nullptr, 0)) t_lane = take_lane();

@@ -54,6 +54,9 @@ struct Lane {
 namespace lanes {
 // In a forked child: the thread that called fork() has no lane yet.
 void forget_this_threads();
+// Takes back the lanes of threads that have ended. A reused thread id keeps a lane a little longer:
+// until that thread ends. Changes errno.
+void reap() noexcept;
 }  // namespace lanes
 
 // The calling thread's lane, taken if need be; null if all are in use.

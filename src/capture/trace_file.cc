@@ -347,12 +347,18 @@ void open_window() {
   flush_lane0();
 }
 
+void write_unplaced_drops() {
+  const uint64_t total = __atomic_load_n(&state.unplaced_drops, __ATOMIC_RELAXED);
+  if (total == state.unplaced_written) return;
+  write_lane0(DropRecord{.count = total - state.unplaced_written});
+  state.unplaced_written = total;
+}
+
 void close_window(WindowAction action) {
   if (!is_open()) return;
   drain_owned(~uint64_t{0});
   while (keep_next_source()) {
   }
-  uint64_t lost = __atomic_exchange_n(&state.unplaced_drops, 0, __ATOMIC_RELAXED);
   for (Lane& lane : state.lanes) {
     for (size_t i = 0; i < lane.drops_used; ++i) {
       const DropCount& drop = lane.drops[i];
@@ -360,7 +366,7 @@ void close_window(WindowAction action) {
     }
     lane.drops_used = 0;
   }
-  if (lost != 0) write_lane0(DropRecord{.count = lost});
+  write_unplaced_drops();
   write_anchor();
   write_lane0(WindowRecord{.action = static_cast<uint64_t>(action), .ticks = ticks_now()});
   flush_lane0();

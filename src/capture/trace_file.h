@@ -29,6 +29,8 @@ const char* directory();  // of the process's trace; "" before there is one
 void open_window();
 // Everything the lanes have written goes to the log, then the window's end.
 void close_window(WindowAction action);
+// Tells the trace of events whose thread found no lane, if there are new ones. trace_lock held.
+void write_unplaced_drops();
 // As after close_window(): closes the log, deletes the slab, makes the lanes ready for another
 // trace.
 void close();
