@@ -107,7 +107,12 @@ def event_tables(result: dict[str, Any]) -> str:
         )
     warm = recording["stack_1"]["alloc_ns"] - none["stack_1"]["alloc_ns"]
     cold = recording["stack_cold"]["alloc_ns"] - none["stack_cold"]["alloc_ns"]
-    one, two, four = (recording[f"stack_{n}"]["events_per_s"] for n in (1, 2, 4))
+    scaling = {
+        key: [recording[f"stack_{n}"][key] for n in (1, 2, 4)]
+        for key in ("events_per_s", "events_per_cpu_s")
+    }
+    one, two, four = scaling["events_per_s"]
+    cpu_one, cpu_two, cpu_four = scaling["events_per_cpu_s"]
     text = "Added time of one event, median of bursts (lowest to highest):\n\n"
     head = ["event", "alloc", "free", "alloc, idle", "free, idle", "events/s", "dropped"]
     text += table(head, rows)
@@ -122,6 +127,16 @@ def event_tables(result: dict[str, Any]) -> str:
                 verdict(two >= 1.8 * one),
             ],
             ["4 threads ≥ 0.9 × that", f"{four / two:.2f} ×", verdict(four >= 0.9 * two)],
+            [
+                "2 threads on a core each ≥ 1.8 × (by CPU time: contention alone)",
+                f"{cpu_two / cpu_one:.2f} ×",
+                verdict(cpu_two >= 1.8 * cpu_one),
+            ],
+            [
+                "4 threads, by CPU time, of an ideal 4 ×",
+                f"{cpu_four / cpu_one:.2f} ×",
+                "",
+            ],
         ],
     )
     storm = result["fsync"]

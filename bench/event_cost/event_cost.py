@@ -30,6 +30,7 @@ class Timing(ctypes.Structure):
         ("free_ns", ctypes.c_double),
         ("begin_ns", ctypes.c_double),
         ("end_ns", ctypes.c_double),
+        ("cpu_ns", ctypes.c_double),
     ]
 
 
@@ -101,6 +102,9 @@ class Bench:
                     "alloc_ns": statistics.fmean(t.alloc_ns for t in timings),
                     "free_ns": statistics.fmean(t.free_ns for t in timings),
                     "events_per_s": 2 * rounds * live * threads / wall * 1e9,
+                    # What the threads would do together with a core each: contention between
+                    # them shows here, the want of cores does not.
+                    "events_per_cpu_s": sum(2 * rounds * live / t.cpu_ns for t in timings) * 1e9,
                 }
             )
         return {

@@ -36,10 +36,13 @@ void reportMemoryUsageToProfiler(void* block, int64_t, size_t, size_t, Device) {
 
 namespace {
 
-double now_ns() {
+double ns_of(clockid_t clock) {
   timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+double now_ns() {
+  return ns_of(CLOCK_MONOTONIC);
 }
 
 std::atomic<int> waiting{0};
@@ -59,6 +62,7 @@ struct Timing {
   double free_ns;
   double begin_ns;  // CLOCK_MONOTONIC
   double end_ns;
+  double cpu_ns;  // of this thread, from begin to end: without the time others took its core
 };
 
 // `threads` callers start together; then each makes `rounds` times `live` allocs and `live` frees.
@@ -68,6 +72,7 @@ void bench_warm(size_t thread, int threads, size_t rounds, size_t live, Timing* 
   waiting.fetch_add(1);
   while (waiting.load() < threads) sched_yield();
   double alloc_ns = 0, free_ns = 0;
+  const double cpu_begin = ns_of(CLOCK_THREAD_CPUTIME_ID);
   out->begin_ns = now_ns();
   double t0 = out->begin_ns;
   for (size_t round = 0; round < rounds; ++round) {
@@ -80,6 +85,7 @@ void bench_warm(size_t thread, int threads, size_t rounds, size_t live, Timing* 
     t0 = t2;
   }
   out->end_ns = t0;
+  out->cpu_ns = ns_of(CLOCK_THREAD_CPUTIME_ID) - cpu_begin;
   const double events = static_cast<double>(rounds * live);
   out->alloc_ns = alloc_ns / events;
   out->free_ns = free_ns / events;
