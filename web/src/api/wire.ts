@@ -1,0 +1,147 @@
+// The two binary answers (docs/view-api.md §3 and §4) as typed arrays laid over the received bytes.
+
+export interface Lines {
+  width: number;
+  series: { min: Float64Array; max: Float64Array; last: Float64Array }[];
+}
+
+export interface Graph {
+  /** Slices are pixel columns, drawn as they stood at one of their instants; else exact instants. */
+  columns: boolean;
+  /** Bands were merged to keep the answer small. */
+  reduced: boolean;
+  t0: number;
+  t1: number;
+  m0: number;
+  m1: number;
+  mergedWidth: number;
+  mergedHeight: number;
+  slices: number;
+  items: number;
+  begin: Float64Array;
+  at: Float64Array;
+  total: Float64Array;
+  low: Float64Array;
+  high: Float64Array;
+  base: Float64Array;
+  first: Uint32Array;
+  bytes: Float64Array;
+  block: Uint32Array;
+  cls: Uint8Array;
+}
+
+export const kMerged = 0xffffffff;
+const kLinesMagic = 0x314c534d; // "MSL1"
+const kGraphMagic = 0x3147534d; // "MSG1"
+
+const pad8 = (bytes: number): number => Math.ceil(bytes / 8) * 8;
+
+export function decodeLines(buffer: ArrayBuffer): Lines {
+  const view = new DataView(buffer);
+  if (buffer.byteLength < 16 || view.getUint32(0, true) !== kLinesMagic) throw new Error('lines: not an answer');
+  const count = view.getUint32(4, true);
+  const width = view.getUint32(8, true);
+  if (buffer.byteLength < 16 + count * width * 24) throw new Error('lines: cut short');
+  const series: Lines['series'] = [];
+  let offset = 16;
+  const take = (): Float64Array => {
+    const array = new Float64Array(buffer, offset, width);
+    offset += width * 8;
+    return array;
+  };
+  for (let i = 0; i < count; i += 1) series.push({ min: take(), max: take(), last: take() });
+  return { width, series };
+}
+
+export function decodeGraph(buffer: ArrayBuffer): Graph {
+  const view = new DataView(buffer);
+  if (buffer.byteLength < 64 || view.getUint32(0, true) !== kGraphMagic) throw new Error('graph: not an answer');
+  const flags = view.getUint32(4, true);
+  const slices = view.getUint32(40, true);
+  const items = view.getUint32(44, true);
+  const size = 64 + 6 * slices * 8 + pad8((slices + 1) * 4) + items * 8 + pad8(items * 4) + items;
+  if (buffer.byteLength < size) throw new Error('graph: cut short');
+  let offset = 64;
+  const doubles = (count: number): Float64Array => {
+    const array = new Float64Array(buffer, offset, count);
+    offset += count * 8;
+    return array;
+  };
+  const words = (count: number): Uint32Array => {
+    const array = new Uint32Array(buffer, offset, count);
+    offset += pad8(count * 4);
+    return array;
+  };
+  return {
+    columns: (flags & 1) !== 0,
+    reduced: (flags & 2) !== 0,
+    t0: view.getFloat64(8, true),
+    t1: view.getFloat64(16, true),
+    m0: view.getFloat64(24, true),
+    m1: view.getFloat64(32, true),
+    mergedWidth: view.getFloat32(48, true),
+    mergedHeight: view.getFloat32(52, true),
+    slices,
+    items,
+    begin: doubles(slices),
+    at: doubles(slices),
+    total: doubles(slices),
+    low: doubles(slices),
+    high: doubles(slices),
+    base: doubles(slices),
+    first: words(slices + 1),
+    bytes: doubles(items),
+    block: words(items),
+    cls: new Uint8Array(buffer, offset, items),
+  };
+}
+
+export interface Hit {
+  slice: number;
+  item: number;
+  block: number | null;
+  cls: number;
+  from: number;
+  to: number;
+  at: number;
+  total: number;
+}
+
+/** What lies at instant `t`, `height` bytes up; null above the stack and outside of the answer. */
+export function hitGraph(graph: Graph, t: number, height: number): Hit | null {
+  const slice = sliceAt(graph, t);
+  if (slice < 0) return null;
+  let from = graph.base[slice] ?? 0;
+  const end = graph.first[slice + 1] ?? 0;
+  for (let item = graph.first[slice] ?? 0; item < end; item += 1) {
+    const to = from + (graph.bytes[item] ?? 0);
+    if (height >= from && height < to) {
+      const block = graph.block[item] ?? kMerged;
+      return {
+        slice,
+        item,
+        block: block === kMerged ? null : block,
+        cls: graph.cls[item] ?? 0,
+        from,
+        to,
+        at: graph.at[slice] ?? t,
+        total: graph.total[slice] ?? 0,
+      };
+    }
+    from = to;
+  }
+  return null;
+}
+
+/** The slice that holds instant `t`: the last that begins at or before it; −1 outside. */
+export function sliceAt(graph: Graph, t: number): number {
+  if (graph.slices === 0 || t < (graph.begin[0] ?? 0) || t > graph.t1) return -1;
+  let low = 0;
+  let high = graph.slices - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((graph.begin[middle] ?? 0) <= t) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,22 @@
+import { render } from 'preact';
+
+import 'uplot/dist/uPlot.min.css';
+import './style/base.css';
+import './style/timeline.css';
+import './style/panes.css';
+import { App } from './app';
+import { language, setLanguage } from './i18n';
+import { follow } from './state/store';
+import { followHover } from './timeline/hover';
+import { followTimeline } from './timeline/data';
+import { followKeyboard } from './ui/keyboard';
+import { followTheme } from './ui/theme';
+
+followTheme();
+setLanguage(language.value);
+follow();
+followTimeline();
+followHover();
+followKeyboard();
+const root = document.getElementById('app');
+if (root) render(<App />, root);

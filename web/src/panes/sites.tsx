@@ -1,0 +1,93 @@
+// The allocation sites: what each holds, how it grows, its curve; its source line and its blocks.
+
+import { ask } from '../api/client';
+import type { SiteRow, Sites } from '../api/types';
+import { formatBytes, formatBytesSigned, formatCount } from '../format/bytes';
+import { formatDuration } from '../format/time';
+import { shorten } from '../format/path';
+import { t } from '../i18n';
+import { patch, pool, session, view } from '../state/store';
+import { Empty } from '../ui/empty';
+import { SourceView } from '../ui/source';
+import { Spark } from '../ui/spark';
+import { signal } from '@preact/signals';
+import { Grid, type GridColumn } from './grid';
+import { sortText } from './filters';
+
+const chosenRow = signal<SiteRow | null>(null);
+
+function columns(): GridColumn<SiteRow>[] {
+  return [
+    {
+      key: 'place', label: t('sites.site'), track: 'minmax(240px, 3fr)', sortable: true, filter: t('sites.search'),
+      cell: (row) => (
+        <span class="site-cell" title={[row.file, row.function, row.text].filter(Boolean).join('\n')}>
+          {row.verdict !== null && <i class="dot" title={t('verdict.leak')} />}
+          <b class={row.user ? 'place user' : 'place'}>{row.site === 0 ? t('word.native') : shorten(row.place, 48)}</b>
+          {row.text !== null ? <code>{shorten(row.text, 80)}</code> : <span class="function">{shorten(row.function, 60)}</span>}
+        </span>
+      ),
+    },
+    { key: 'spark', label: t('sites.curve'), track: '136px', cell: (row) => <Spark values={row.spark} accused={row.verdict !== null} /> },
+    { key: 'live_bytes', label: t('sites.live'), track: '104px', numeric: true, sortable: true, cell: (row) => formatBytes(row.live_bytes) },
+    { key: 'live_blocks', label: t('sites.live_blocks'), track: '88px', numeric: true, sortable: true, cell: (row) => formatCount(row.live_blocks) },
+    { key: 'bytes_per_step', label: t('sites.growth'), track: '104px', numeric: true, sortable: true,
+      cell: (row) => (row.bytes_per_step === null ? '–' : Math.abs(row.bytes_per_step) < 0.5 ? '0 B' : formatBytesSigned(row.bytes_per_step)) },
+    { key: 'peak_bytes', label: t('sites.peak'), track: '92px', numeric: true, sortable: true, cell: (row) => formatBytes(row.peak_bytes) },
+    { key: 'allocs', label: t('sites.blocks'), track: '84px', numeric: true, sortable: true, cell: (row) => formatCount(row.allocs) },
+    { key: 'alloc_bytes', label: t('sites.total'), track: '104px', numeric: true, sortable: true, cell: (row) => formatBytes(row.alloc_bytes) },
+    { key: 'lifetime_ns', label: t('sites.lifetime'), track: '92px', numeric: true, sortable: true,
+      cell: (row) => (row.lifetime_ns === null ? '–' : formatDuration(row.lifetime_ns)) },
+  ];
+}
+
+export function SitesPane() {
+  const here = pool.value;
+  const generation = session.value?.generation;
+  const { sites: table, site } = view.value;
+  if (!here) return null;
+  const sort = sortText(table.sort.slice(0, 1));
+  const find = table.filters['place'] || null;
+  const chosen = chosenRow.value?.site === site ? chosenRow.value : null;
+  return (
+    <div class="split">
+      <Grid<SiteRow>
+        label={t('tab.sites')}
+        columns={columns()}
+        rowsKey={[here.id, generation, sort, find].join('|')}
+        load={async (offset, limit) => {
+          const answer = await ask<Sites>('sites', { pool: here.id, sort, find, offset, limit });
+          const known = answer.rows.find((row) => row.site === view.peek().site);
+          if (known) chosenRow.value = known;
+          return { total: answer.total, rows: answer.rows };
+        }}
+        table={table}
+        onTable={(next) => patch({ sites: next })}
+        idOf={(row) => row.site}
+        selected={site}
+        onOpen={(row) => {
+          chosenRow.value = row;
+          patch({ site: row.site === site ? null : row.site });
+        }}
+        empty={<Empty title={t('sites.empty')} action={t('sites.empty.do')} />}
+      />
+      {chosen && (
+        <aside class="beside" aria-label={t('sites.selected')}>
+          <header>
+            <b class="place">{shorten(chosen.place, 60)}</b>
+            <span class="faint">{shorten(chosen.function, 60)}</span>
+          </header>
+          <div class="actions">
+            <button type="button" onClick={() => patch({ tab: 'blocks', blocks: { sort: [], filters: { site_id: `=${chosen.site}` } } })}>
+              {t('sites.to_blocks')}
+            </button>
+            <button type="button" onClick={() => patch({ order: 'site', colour: 'site', time: null, bytes: null })}>
+              {t('sites.graph')}
+            </button>
+          </div>
+          <SourceView file={chosen.file} line={chosen.line} around={8} />
+        </aside>
+      )}
+    </div>
+  );
+}
