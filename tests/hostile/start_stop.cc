@@ -54,10 +54,13 @@ int main(int argc, char** argv) {
   const long rounds = std::strtol(argv[3], nullptr, 10);
   for (long round = 0; round < rounds; ++round) {
     // Something is allocated and freed inside each window and between them.
-    const uint64_t before = operations.load();
-    while (operations.load() < before + 50) std::this_thread::yield();
+    const auto await_operations = [](uint64_t count) {
+      const uint64_t begin = operations.load();
+      while (operations.load() < begin + count) std::this_thread::yield();
+    };
+    await_operations(50);
     if (agent.start() != 0) return 3;
-    while (operations.load() < before + 150) std::this_thread::yield();
+    await_operations(100);
     if (agent.stop() != 0) return 3;
   }
   if (agent.start() != 0) return 3;
