@@ -3,27 +3,40 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/confidence.h"
+
 namespace memscope {
 namespace {
 
 // A stack that gains less than this share of the least total is judged with the rest of its line.
 constexpr double kSmallShare = 1.0 / 32;
 
+// Lines that are companions, at most.
+constexpr size_t kMaxCompanions = 256;
+
 struct Curves {
-  std::vector<double> live, survivors;
+  std::vector<double> live, survivors, births;
+  explicit Curves(size_t points) : live(points), survivors(points), births(points) {}
   double gain(size_t begin) const {
     return std::max(survivors.back() - survivors[begin - 1], live.back() - live[begin - 1]);
   }
   void add(const Curves& other) {
     for (size_t i = 0; i < live.size(); ++i) live[i] += other.live[i];
     for (size_t i = 0; i < survivors.size(); ++i) survivors[i] += other.survivors[i];
+    for (size_t i = 0; i < births.size(); ++i) births[i] += other.births[i];
+  }
+  Growth judge(const JudgedSteps& steps) const {
+    return judge_growth({steps.x, live, survivors, births}, steps.begin);
   }
 };
 
 Curves curves_of(const Group& group, size_t points) {
-  Curves curves{dense(group.live, points), std::vector<double>(points)};
+  Curves curves(points);
+  curves.live = dense(group.live, points);
   for (const CurvePoint& point : group.survivors) {
-    if (point.bucket < points) curves.survivors[point.bucket] += static_cast<double>(point.bytes);
+    if (point.bucket >= points) continue;
+    curves.survivors[point.bucket] += static_cast<double>(point.bytes);
+    curves.births[point.bucket] += static_cast<double>(point.blocks);
   }
   for (size_t i = 1; i < points; ++i) curves.survivors[i] += curves.survivors[i - 1];
   return curves;
@@ -45,15 +58,7 @@ double clamp01(double value) {
 // The probability that it grows and that this is the line; what keeps it comes on top later.
 double confidence_of(const Candidate& candidate, const SiteFrame* site, const ReplayResult& replay,
                      const JudgedSteps& steps) {
-  const Growth& growth = candidate.growth;
-  double confidence = 0.97;
-  // 8 steps could still be a slow start; from 32 on more steps add nothing.
-  confidence *= 0.8 + 0.2 * clamp01((static_cast<double>(steps.steps) - 8) / 24);
-  if (growth.births < 2 * kMinBirths) confidence *= 0.9;
-  confidence *= 0.8 + 0.2 * clamp01(growth.r2);
-  confidence *= 0.7 + 0.3 * clamp01(growth.slope > 0 ? growth.lower / growth.slope : 0);
-  if (!growth.certain) confidence *= 0.9;
-  if (growth.late) confidence *= 0.9;
+  double confidence = growth_confidence(candidate.growth, steps.steps);
   if (site == nullptr) {
     confidence *= 0.65;
   } else if (!site->user) {
@@ -67,6 +72,76 @@ double confidence_of(const Candidate& candidate, const SiteFrame* site, const Re
   const double unknown = static_cast<double>(candidate.unknown_bytes);
   if (unknown > 0) confidence *= clamp01(known / (known + unknown));
   return confidence;
+}
+
+void draw(Candidate& candidate, const Curves& sum, size_t begin) {
+  candidate.curve = thinned(sum.live);
+  const auto& curve = candidate.growth.shape == Shape::kGrowingBlock ? sum.live : sum.survivors;
+  for (size_t i = begin; i < curve.size(); ++i) {
+    candidate.gains.push_back(curve[i] > curve[i - 1]);
+  }
+}
+
+// Its largest stack, its line, and what the source says of it.
+void name(Candidate& candidate, const LeakInput& in) {
+  const auto smaller = [&](uint32_t a, uint32_t b) {
+    return in.replay->groups[a].live_bytes < in.replay->groups[b].live_bytes;
+  };
+  const auto largest = std::max_element(candidate.groups.begin(), candidate.groups.end(), smaller);
+  candidate.stack = in.replay->groups[*largest].stack;
+  if (candidate.site == 0) return;
+  candidate.site_key = in.sites->key(candidate.site);
+  candidate.function = function_text(in.sites->frame(candidate.site));
+  candidate.stored = stored_at(*in.sites, candidate.stack);
+}
+
+// (where, site) -> groups
+using Lines = std::map<std::pair<uint16_t, uint32_t>, std::vector<uint32_t>>;
+
+void add_companions(std::vector<Candidate>& candidates, const Lines& lines, const LeakInput& in,
+                    const JudgedSteps& steps) {
+  const ReplayResult& replay = *in.replay;
+  std::vector<bool> taken(replay.groups.size());
+  for (const Candidate& candidate : candidates) {
+    for (const uint32_t group : candidate.groups) taken[group] = true;
+  }
+  const size_t leaders = candidates.size();
+  size_t count = 0;
+  for (const auto& [place, groups] : lines) {
+    if (leaders == 0 || count == kMaxCompanions) break;
+    Candidate companion{.where = Where::unpack(place.first), .site = place.second};
+    Curves sum(steps.x.size());
+    for (const uint32_t group : groups) {
+      if (taken[group] || replay.groups[group].survivors.empty()) continue;
+      companion.groups.push_back(group);
+      sum.add(curves_of(replay.groups[group], steps.x.size()));
+    }
+    if (companion.groups.empty()) continue;
+    companion.input = candidates[0].input;
+    companion.companion = true;
+    companion.growth = sum.judge(steps);
+    draw(companion, sum, steps.begin);
+    bool beside = false;
+    for (size_t i = 0; i < leaders && !beside; ++i) {
+      beside = candidates[i].where == companion.where && gain_together(candidates[i], companion);
+    }
+    if (!beside) continue;
+    name(companion, in);
+    candidates.push_back(std::move(companion));
+    ++count;
+  }
+}
+
+// The owner of more than half of its bytes.
+uint32_t owner_of(const Candidate& candidate, const ReplayResult& replay) {
+  std::map<uint32_t, uint64_t> bytes;
+  for (const uint32_t index : candidate.live) {
+    bytes[replay.live[index].owner] += replay.live[index].size;
+  }
+  for (const auto& [owner, sum] : bytes) {
+    if (sum > candidate.bytes / 2) return owner;
+  }
+  return 0;
 }
 
 // Fills in what only the list of live blocks tells.
@@ -97,6 +172,7 @@ void count_blocks(std::vector<Candidate>& candidates, const ReplayResult& replay
   for (Candidate& candidate : candidates) {
     std::sort(candidate.live.begin(), candidate.live.end(),
               [&](uint32_t a, uint32_t b) { return replay.live[a].birth < replay.live[b].birth; });
+    candidate.owner = owner_of(candidate, replay);
   }
 }
 
@@ -113,6 +189,16 @@ void survivors_of(const Candidate& candidate, const ReplayResult& replay, size_t
 }
 
 }  // namespace
+
+bool gain_together(const Candidate& a, const Candidate& b) {
+  if (a.input != b.input || a.gains.size() != b.gains.size()) return false;
+  size_t both = 0, either = 0;
+  for (size_t i = 0; i < a.gains.size(); ++i) {
+    both += a.gains[i] && b.gains[i];
+    either += a.gains[i] || b.gains[i];
+  }
+  return either != 0 && both * 10 >= either * 9;
+}
 
 std::vector<double> dense(const std::vector<CurvePoint>& curve, size_t points) {
   std::vector<double> values(points);
@@ -164,7 +250,7 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
   if (!steps.enough()) return candidates;
   const size_t points = steps.x.size(), begin = steps.begin;
 
-  std::map<std::pair<uint16_t, uint32_t>, std::vector<uint32_t>> lines;  // (where, site) -> groups
+  Lines lines;
   for (uint32_t i = 1; i < replay.groups.size(); ++i) {
     const Group& group = replay.groups[i];
     if (group.seeded || group.live.empty()) continue;
@@ -174,7 +260,7 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
     Candidate candidate{.input = input, .where = Where::unpack(place.first), .site = place.second};
     const Pool& pool = replay.pools[replay.groups[groups[0]].pool];
     const double small = kSmallShare * least_total(pool);
-    Curves sum{std::vector<double>(points), std::vector<double>(points)}, rest = sum;
+    Curves sum(points), rest(points);
     std::vector<uint32_t> others, late;
     Growth largest;
     const auto take = [&](uint32_t index, const Curves& curves, const Growth& growth) {
@@ -185,8 +271,7 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
     for (const uint32_t index : groups) {
       const Curves curves = curves_of(replay.groups[index], points);
       const bool judged = curves.gain(begin) >= small;
-      const Growth growth =
-          judged ? judge_growth(steps.x, curves.live, curves.survivors, begin) : Growth{};
+      const Growth growth = judged ? curves.judge(steps) : Growth{};
       if (growth.grows() && !growth.late) {
         take(index, curves, growth);
       } else if (curves.gain(begin) > 0) {
@@ -197,39 +282,25 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
     }
     if (!others.empty() && rest.gain(begin) >= small) {
       // What begins late may only go on where another stack of the line left off: the next phase.
-      const Growth growth = judge_growth(steps.x, rest.live, rest.survivors, begin);
+      const Growth growth = rest.judge(steps);
       if (growth.grows() && (!growth.late || late.empty())) {
         candidate.groups.insert(candidate.groups.end(), others.begin(), others.end());
         sum.add(rest);
       } else {
         for (const uint32_t index : late) {
           const Curves curves = curves_of(replay.groups[index], points);
-          take(index, curves, judge_growth(steps.x, curves.live, curves.survivors, begin));
+          take(index, curves, curves.judge(steps));
         }
       }
     }
     if (candidate.groups.empty()) continue;
-    candidate.growth = judge_growth(steps.x, sum.live, sum.survivors, begin);
+    candidate.growth = sum.judge(steps);
     if (!candidate.growth.grows()) candidate.growth = largest;
-    candidate.curve = thinned(sum.live);
-    for (size_t i = begin; i < points; ++i) {
-      const auto& curve = candidate.growth.shape == Shape::kGrowingBlock ? sum.live : sum.survivors;
-      candidate.gains.push_back(curve[i] > curve[i - 1]);
-    }
-    candidate.stack =
-        replay
-            .groups[*std::max_element(candidate.groups.begin(), candidate.groups.end(),
-                                      [&](uint32_t a, uint32_t b) {
-                                        return replay.groups[a].live_bytes <
-                                               replay.groups[b].live_bytes;
-                                      })]
-            .stack;
-    if (candidate.site != 0) {
-      candidate.site_key = in.sites->key(candidate.site);
-      candidate.function = function_text(in.sites->frame(candidate.site));
-    }
+    draw(candidate, sum, begin);
+    name(candidate, in);
     candidates.push_back(std::move(candidate));
   }
+  add_companions(candidates, lines, in, steps);
 
   count_blocks(candidates, replay, in.warmup);
   for (Candidate& candidate : candidates) {

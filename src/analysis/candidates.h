@@ -2,6 +2,10 @@
 //
 // Stacks are judged one by one, so that one that leaks is not lost in its line's other churn; what
 // is left of the line is judged as a whole, so that a leak over many stacks is not lost either.
+//
+// Companions are lines too small to be judged that gain in the steps in which a candidate gains:
+// the scalar loss whose graph keeps the large blocks, the second site of one list. They never make
+// a verdict; they tell whose it is.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 #include "analysis/growth.h"
 #include "analysis/holders.h"
 #include "analysis/site.h"
+#include "analysis/storing.h"
 #include "replay/replay.h"
 
 namespace memscope {
@@ -21,6 +26,7 @@ struct LeakInput {
   Sites* sites = nullptr;
   size_t index = 0;     // in Diagnosis::inputs
   uint32_t warmup = 0;  // the last step of it
+  bool asked = false;   // its objects were asked who holds what: it was not killed
 };
 
 struct Candidate {
@@ -38,9 +44,12 @@ struct Candidate {
   uint64_t bytes = 0, blocks = 0;
   uint64_t unknown_bytes = 0;  // as above, fate unknown: not accused
   uint32_t first_step = 0, last_step = 0;
+  bool companion = false;
   bool released = false;       // most of it was freed after the last step; numbers are of that step
   std::vector<uint32_t> live;  // indices into ReplayResult::live, by birth
   HolderSums holders;
+  std::optional<StoredAt> stored;  // what the source says; where `holders` says nothing
+  uint32_t owner = 0;              // of most of its bytes; index into SideRecords::owners
 };
 
 // What the judgement of one input rests on.
@@ -59,5 +68,8 @@ std::vector<double> dense(const std::vector<CurvePoint>& curve, size_t points);
 double least_total(const Pool& pool);
 
 std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t input);
+
+// They gain in the same steps, but for a tenth.
+bool gain_together(const Candidate& a, const Candidate& b);
 
 }  // namespace memscope

@@ -54,7 +54,7 @@ std::vector<uint32_t> warmups_of(const std::vector<DiagnoseInput>& inputs,
 }
 
 StepSummary summarize_steps(const std::vector<DiagnoseInput>& inputs,
-                            const std::vector<uint32_t>& warmups) {
+                            const std::vector<uint32_t>& warmups, const DiagnoseOptions& options) {
   StepSummary steps;
   StepsFrom from = StepsFrom::kNone;
   uint32_t warmup = 0;
@@ -69,9 +69,14 @@ StepSummary summarize_steps(const std::vector<DiagnoseInput>& inputs,
   if (from == StepsFrom::kTime || from == StepsFrom::kNone) {
     steps.count = 0;  // windows are no steps
   } else if (steps.count != 0) {
-    steps.first = 1;
-    steps.last = steps.count;
+    // The steps asked for (those after B are not in the plan).
+    const int64_t first = std::max<int64_t>(1, options.first_step);
     steps.warmup_until = std::min<int64_t>(warmup, steps.count);
+    if (first <= steps.count) {
+      steps.first = first;
+      steps.last = steps.count;
+    }
+    steps.count = std::max<int64_t>(0, steps.count - first + 1);
   }
   return steps;
 }
@@ -116,7 +121,7 @@ LayerSummary summarize_layer(const Pool& pool, const DiagnoseInput& input, int64
 // -- none -----------------------------------------------------------------------------------------
 
 Verdict none_verdict(const std::vector<DiagnoseInput>& inputs, const std::vector<uint32_t>& warmups,
-                     const Diagnosis& diagnosis) {
+                     const Diagnosis& diagnosis, const DiagnoseOptions& options) {
   Verdict none;
   none.cause = "none";
   none.confidence = 0.95;
@@ -153,6 +158,10 @@ Verdict none_verdict(const std::vector<DiagnoseInput>& inputs, const std::vector
     none.advice =
         "Call msmemscope.step() at the end of each step, or let the run last longer than 30 s: "
         "growth can only be judged over steps.";
+  } else if (options.first_step > 1 && diagnosis.steps.source != "time" && !diagnosis.steps.first) {
+    none.evidence["reason"] =
+        "the input has no step " + std::to_string(options.first_step) + " and none after it";
+    none.advice = "Ask for steps that the input has: growth is judged over the steps given.";
   } else if (judged < kMinSteps) {
     none.evidence["reason"] = std::to_string(judged) + " steps after warm-up, " +
                               std::to_string(kMinSteps) + " are needed";
@@ -184,6 +193,8 @@ void report_pools(const std::vector<DiagnoseInput>& inputs, const std::vector<Le
                         .max_gap = pool.max_gap,
                         .steps = pool.buckets,
                         .bucket_width = replay.buckets.width};
+      const size_t lead = std::min<size_t>(replay.buckets.lead(), report.steps.size());
+      report.steps.erase(report.steps.begin(), report.steps.begin() + static_cast<ptrdiff_t>(lead));
       for (const Leak& leak : leaks) {
         for (const LeakedBlock& block : leak.blocks) {
           if (block.input == i && block.where == pool.where) report.leaked.push_back(block);
@@ -204,15 +215,20 @@ void report_pools(const std::vector<DiagnoseInput>& inputs, const std::vector<Le
 }  // namespace
 
 ReplayOptions replay_options(const DiagnoseOptions& options) {
-  return {.last_step = options.last_step, .device = options.device};
+  return {
+      .first_step = options.first_step, .last_step = options.last_step, .device = options.device};
 }
 
 bool is_suppressed(const Verdict& verdict, const std::vector<std::string>& patterns) {
   std::vector<std::string> texts;
   if (verdict.site) texts.push_back(function_text(*verdict.site));
+  const auto named = verdict.evidence.find("label");
+  const auto* label =
+      named == verdict.evidence.end() ? nullptr : std::get_if<std::string>(&named->second);
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
     if (pattern.empty()) return false;
     if (verdict.owner && glob_matches(pattern, *verdict.owner)) return true;
+    if (label && glob_matches(pattern, *label)) return true;
     return std::any_of(texts.begin(), texts.end(),
                        [&](const std::string& text) { return names_function(pattern, text); });
   });
@@ -223,7 +239,7 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
   Diagnosis& diagnosis = result.diagnosis;
   diagnosis.tool = "msmemscope " MEMSCOPE_VERSION;
   const std::vector<uint32_t> warmups = warmups_of(inputs, options);
-  diagnosis.steps = summarize_steps(inputs, warmups);
+  diagnosis.steps = summarize_steps(inputs, warmups, options);
 
   std::vector<std::string> patterns = options.suppressions;
   std::vector<Sites> sites;
@@ -243,7 +259,9 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
     const auto [first, last] = input.replay.side.config.equal_range("expect_growth");
     for (auto at = first; at != last; ++at) patterns.push_back(at->second);
     sites.emplace_back(*input.stacks, *input.strings, input.replay.side.sources);
-    leak_inputs.push_back({&input.replay, &sites.back(), i, warmups[i]});
+    const std::string& ended = input.summary.ended;
+    leak_inputs.push_back(
+        {&input.replay, &sites.back(), i, warmups[i], ended == "stop" || ended == "exit"});
     const JudgedSteps steps = judged_steps(input.replay, warmups[i]);
     for (const Pool& pool : input.replay.pools) {
       devices.insert(device_name(pool.where.device));
@@ -253,7 +271,9 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
   diagnosis.devices.assign(devices.begin(), devices.end());
 
   std::vector<Leak> reported;
-  for (Leak& leak : find_leaks(leak_inputs)) {
+  FoundLeaks found = find_leaks(leak_inputs);
+  diagnosis.suspect_groups = std::move(found.suspect_groups);
+  for (Leak& leak : found.leaks) {
     // Per second only where the run as a whole has no steps (the contract).
     if (diagnosis.steps.source != "time") leak.verdict.bytes_per_second.reset();
     if (is_suppressed(leak.verdict, patterns)) {
@@ -266,7 +286,7 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
     }
   }
   if (diagnosis.verdicts.empty()) {
-    diagnosis.verdicts.push_back(none_verdict(inputs, warmups, diagnosis));
+    diagnosis.verdicts.push_back(none_verdict(inputs, warmups, diagnosis, options));
   }
   report_pools(inputs, reported, result.pools);
   return result;

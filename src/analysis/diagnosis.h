@@ -45,11 +45,17 @@ struct Holder {
   std::string text;  // readable: "__main__.leak_store[412]"
 };
 
-// A live block of a suspect group, for the glue's walk over Python objects.
+// The live blocks of one line under suspicion, for the glue's walk over Python objects. Lines too
+// small for a verdict are among them: they may tell whose the others are.
 struct SuspectBlock {
   uint64_t addr = 0;
   uint64_t size = 0;
   uint64_t birth = 0;  // ns since the epoch
+};
+struct SuspectGroup {
+  std::optional<SiteFrame> site;
+  std::vector<SiteFrame> stack;  // innermost first
+  std::vector<SuspectBlock> blocks;
 };
 
 struct Verdict {
@@ -69,7 +75,6 @@ struct Verdict {
   std::optional<std::string> owner;
   std::map<std::string, EvidenceValue> evidence;
   std::string advice;
-  std::vector<SuspectBlock> suspect_blocks;  // not in the JSON
 };
 
 struct Peaks {
@@ -122,6 +127,7 @@ struct Diagnosis {
   int64_t dropped_events = 0, ambiguous = 0;
   std::vector<GapSummary> gaps;
   std::vector<Verdict> verdicts, suspects, suppressed;
+  std::vector<SuspectGroup> suspect_groups;  // most telling first; not in the JSON
 };
 
 }  // namespace memscope

@@ -36,15 +36,6 @@ constexpr size_t kMinLate = 24;
 constexpr double kMinR2Late = 0.95;
 constexpr double kBefore = 0.05;  // of its total: what may have stayed, or left, before it began
 
-// One-sided 95 % points of Student's t for 1, 2, ... degrees of freedom (any table of it).
-double student95(size_t degrees) {
-  constexpr std::array<double, 10> kTable = {6.314, 2.920, 2.353, 2.132, 2.015,
-                                             1.943, 1.895, 1.860, 1.833, 1.812};
-  if (degrees == 0) return kTable[0];
-  if (degrees <= kTable.size()) return kTable[degrees - 1];
-  return 1.645 + 1.7 / static_cast<double>(degrees);
-}
-
 // What `y` gains in each quarter of the points from `begin` on.
 struct Quarters {
   std::array<double, kQuarters> gain{};
@@ -102,12 +93,15 @@ bool has_ended(std::span<const double> y, size_t begin) {
   return idle >= std::max(kMinEnd, (y.size() - begin) / kEndShare) && idle > kTimes * longest;
 }
 
-// What was born near the end may be alive only because it has not been freed yet (the last batch):
-// it counts for no more than the largest gain before.
+// What was born near the end may be alive only because it has not been freed yet (the last batch).
+size_t first_fresh(size_t points, size_t begin) {
+  return points - std::max<size_t>(1, (points - begin) / 16);
+}
+
+// The fresh counts for no more than the largest gain before.
 std::vector<double> without_the_fresh(std::span<const double> survivors, size_t begin) {
   std::vector<double> result(survivors.begin(), survivors.end());
-  const size_t points = survivors.size() - begin;
-  const size_t fresh = survivors.size() - std::max<size_t>(1, points / 16);
+  const size_t fresh = first_fresh(survivors.size(), begin);
   double largest = 0;
   for (size_t i = begin; i < fresh; ++i) {
     largest = std::max(largest, survivors[i] - survivors[i - 1]);
@@ -116,6 +110,23 @@ std::vector<double> without_the_fresh(std::span<const double> survivors, size_t 
     result[i] = result[i - 1] + std::min(largest, survivors[i] - survivors[i - 1]);
   }
   return result;
+}
+
+// Without counts a point at which something stayed is one event.
+Pace pace_of(const GrowthCurves& curves, size_t begin) {
+  const size_t points = curves.x.size();
+  std::vector<double> births(curves.births.begin(), curves.births.end());
+  if (births.empty()) {
+    births.resize(points);
+    for (size_t i = begin; i < points; ++i) {
+      births[i] = curves.survivors[i] > curves.survivors[i - 1] ? 1 : 0;
+    }
+  }
+  const size_t fresh = first_fresh(points, begin);
+  const double most = *std::max_element(births.begin() + static_cast<ptrdiff_t>(begin),
+                                        births.begin() + static_cast<ptrdiff_t>(fresh));
+  for (size_t i = fresh; i < points; ++i) births[i] = std::min(births[i], most);
+  return pace_of_births(curves.x, births, begin);
 }
 
 // Lower bound of the mean gain a unit of x, from the means of 8 batches in a row: right for gains
@@ -209,10 +220,10 @@ Line fit_line(std::span<const double> x, std::span<const double> y) {
 
 namespace {
 
-Growth judge_survivors(std::span<const double> x, std::span<const double> live,
-                       std::span<const double> all_survivors, size_t begin) {
+Growth judge_survivors(const GrowthCurves& curves, size_t begin) {
   Growth growth;
-  const std::vector<double> survivors = without_the_fresh(all_survivors, begin);
+  const std::span<const double> x = curves.x, live = curves.live;
+  const std::vector<double> survivors = without_the_fresh(curves.survivors, begin);
   const Quarters quarters = quarters_of(survivors, begin);
   growth.total = survivors.back() - survivors[begin - 1];
   double largest = 0;
@@ -267,14 +278,15 @@ Growth judge_survivors(std::span<const double> x, std::span<const double> live,
     }
   }
   growth.certain = outside.slope - 2 * outside.error > 0;
+  growth.pace = pace_of(curves, begin);
   growth.shape = growth.lower > 0 ? Shape::kGrows : Shape::kUnsteady;
   return growth;
 }
 
 // A leak that begins in the middle of the run: judged from there, if nothing of its size was there
 // before and left (a store that was emptied and fills again looks the same from there on).
-Growth judge_late(std::span<const double> x, std::span<const double> live,
-                  std::span<const double> survivors, size_t begin) {
+Growth judge_late(const GrowthCurves& curves, size_t begin) {
+  const std::span<const double> live = curves.live, survivors = curves.survivors;
   size_t onset = begin, longest = 0;
   for (size_t i = begin, last = begin - 1; i < survivors.size(); ++i) {
     if (survivors[i] <= survivors[i - 1]) continue;
@@ -293,7 +305,7 @@ Growth judge_late(std::span<const double> x, std::span<const double> live,
       *std::max_element(first, base + 1) - *base > kBefore * total) {
     return {};
   }
-  Growth late = judge_survivors(x, live, survivors, onset);
+  Growth late = judge_survivors(curves, onset);
   const size_t third = onset + points * 2 / 3;
   const bool seen =
       live.back() - live[onset - 1] > kSteady * total &&
@@ -334,24 +346,26 @@ Growth judge_live(std::span<const double> x, std::span<const double> live, size_
   if (line.r2 < (points < kShort ? kMinR2Short : kMinR2)) return growth;
   if (line.slope < kMinT * line.error || growth.lower <= 0) return growth;
   growth.certain = true;
+  growth.pace = pace_of_level(x, live, begin);
   growth.shape = Shape::kGrowingBlock;
   return growth;
 }
 
 }  // namespace
 
-Growth judge_growth(std::span<const double> x, std::span<const double> live,
-                    std::span<const double> survivors, size_t begin) {
-  const size_t points = std::min({x.size(), live.size(), survivors.size()});
+Growth judge_growth(const GrowthCurves& all, size_t begin) {
+  const size_t points = std::min({all.x.size(), all.live.size(), all.survivors.size()});
   if (begin == 0 || begin > points || points - begin < kMinSteps) {
     return {.shape = Shape::kTooShort};
   }
-  x = x.first(points);
-  const Growth piled = judge_survivors(x, live.first(points), survivors.first(points), begin);
+  const GrowthCurves curves{
+      all.x.first(points), all.live.first(points), all.survivors.first(points),
+      all.births.size() < points ? std::span<const double>{} : all.births.first(points)};
+  const Growth piled = judge_survivors(curves, begin);
   if (piled.grows()) return piled;
-  const Growth block = judge_live(x, live.first(points), begin);
+  const Growth block = judge_live(curves.x, curves.live, begin);
   if (block.grows()) return block;
-  const Growth late = judge_late(x, live.first(points), survivors.first(points), begin);
+  const Growth late = judge_late(curves, begin);
   if (late.grows()) return late;
   return piled.shape == Shape::kFlat ? block : piled;
 }

@@ -14,7 +14,9 @@
 // the live bytes themselves rise so, almost without falls: one block that is replaced by a larger
 // one each step; or (3) nothing of it was there at first and all of (1) holds for the last third
 // of the run or more, with live rising alike: a leak that begins late. Anything else is healthy: a
-// false alarm costs an engineer a day.
+// false alarm costs an engineer a day. Whether growth slows down (pace.h) is measured beside, and
+// lowers the confidence (confidence.h): a store that still fills is worth a look, not an
+// accusation.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +24,8 @@
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "analysis/pace.h"
 
 namespace memscope {
 
@@ -51,14 +55,21 @@ struct Growth {
   size_t births = 0;     // points at which it rose
   bool certain = false;  // live confirms what survivors say
   bool late = false;     // it began in the middle of the run
+  Pace pace;             // whether it slows down
 
   bool grows() const { return shape == Shape::kGrows || shape == Shape::kGrowingBlock; }
 };
 
-// `x`, `live` and `survivors` have one value a point; survivors are cumulative. Points before
-// `begin` (>= 1) are warm-up; the one at begin - 1 is the base line.
-Growth judge_growth(std::span<const double> x, std::span<const double> live,
-                    std::span<const double> survivors, size_t begin);
+struct GrowthCurves {
+  std::span<const double> x;          // step numbers or seconds
+  std::span<const double> live;       // bytes
+  std::span<const double> survivors;  // bytes, cumulative
+  std::span<const double> births;     // blocks that came at the point and stayed; may be empty
+};
+
+// One value a point. Points before `begin` (>= 1) are warm-up; the one at begin - 1 is the base
+// line.
+Growth judge_growth(const GrowthCurves& curves, size_t begin);
 
 // How many leading points of a total are warm-up: at least 2, at most a quarter of them (2 where
 // the total has not settled by then).

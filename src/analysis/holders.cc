@@ -10,8 +10,11 @@ namespace {
 constexpr size_t kMaxPathBytes = 64 * 1024;
 constexpr size_t kMaxPathSteps = 64;
 // Causes of the contract that only an object walk can prove.
-constexpr std::array<std::string_view, 4> kProvable = {"retained_graph", "cycle", "unbounded_cache",
-                                                       "leak"};
+constexpr std::string_view kGraph = "retained_graph";
+constexpr std::array<std::string_view, 5> kProvable = {kGraph, "cycle", "unbounded_cache", "leak",
+                                                       "none"};
+// The last step of a path to what only a graph keeps, as the walk writes it.
+constexpr std::string_view kGraphStep = "grad_fn";
 
 std::string text_of(const nlohmann::json& object, const char* key) {
   const auto at = object.find(key);
@@ -71,7 +74,13 @@ std::vector<HolderStep> container_of(std::vector<HolderStep> path) {
 }
 
 void HolderSums::add(const HolderSeen& seen) {
-  std::vector<HolderStep> container = container_of(parse_holder_path(seen.path));
+  std::vector<HolderStep> path = parse_holder_path(seen.path);
+  if (seen.cause == kGraph) {
+    const bool inside =
+        !path.empty() && path.back().kind == "ref" && path.back().name == kGraphStep;
+    ++(inside ? in_graph_ : roots_);
+  }
+  std::vector<HolderStep> container = container_of(std::move(path));
   const std::string key = key_of(seen, container);
   Holder& sum = sums_[key];
   if (sum.blocks == 0) {
@@ -108,6 +117,8 @@ void HolderSums::add(const HolderSums& other) {
   }
   for (const auto& [cause, count] : other.causes_) causes_[cause] += count;
   blocks_ += other.blocks_;
+  in_graph_ += other.in_graph_;
+  roots_ += other.roots_;
 }
 
 std::string HolderSums::majority_container() const {

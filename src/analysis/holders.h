@@ -35,8 +35,11 @@ class HolderSums {
   // The same text for the same container in every process; "" where none holds the majority.
   std::string majority_container() const;
   std::optional<KeptAt> majority_kept_at() const;
-  // A cause the walk proves for the majority, "" none.
+  // A cause the walk proves for the majority, "" none. "none" itself: what holds them is bounded.
   std::string majority_cause() const;
+  // Blocks that a graph keeps, and those that keep a graph.
+  uint64_t in_graph() const { return in_graph_; }
+  uint64_t roots() const { return roots_; }
   // The name the container is known by in the program, "" none: "leak_store".
   std::string container_name() const;
   // Largest first, at most `most`.
@@ -46,7 +49,7 @@ class HolderSums {
   std::map<std::string, Holder> sums_;  // by container
   std::map<std::string, KeptAt> kept_at_;
   std::map<std::string, uint64_t> causes_;
-  uint64_t blocks_ = 0;
+  uint64_t blocks_ = 0, in_graph_ = 0, roots_ = 0;
 };
 
 }  // namespace memscope

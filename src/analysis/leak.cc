@@ -1,12 +1,14 @@
 #include "analysis/leak.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 #include <set>
 
 #include "analysis/advice.h"
 #include "analysis/merge.h"
+#include "analysis/suspect_groups.h"
 
 namespace memscope {
 namespace {
@@ -14,8 +16,16 @@ namespace {
 constexpr size_t kMaxSites = 10;
 constexpr size_t kMaxHolders = 10;
 constexpr size_t kMaxFrames = 64;
-// What is kept is found and what keeps it is not: a weaker case than both.
+// What is kept is found and what keeps it is not, or only by the source: a weaker case than both.
 constexpr double kWithoutHolder = 0.92;
+constexpr double kInferred = 0.96;
+// What has a bound is worth a look at most: it is full some day.
+constexpr double kBounded = 0.45;
+// A cause that is proven for less than this share of the bytes is not theirs.
+constexpr double kLeastShare = 0.1;
+// Those that say more than `leak`, strongest first (the contract's precedence).
+constexpr std::array<std::string_view, 3> kSpecific = {"cycle", "retained_graph",
+                                                       "unbounded_cache"};
 
 // Of candidates in nested layers of one input only the inner ones count.
 std::vector<size_t> inner_only(const std::vector<size_t>& members,
@@ -54,33 +64,93 @@ class LeakMaker {
     Verdict& verdict = leak.verdict;
     HolderSums holders;
     for (const size_t i : members) holders.add(candidates_[i].holders);
-    // The line of the root: of the held ones the largest; else simply the largest.
-    size_t main = members[0];
-    for (const size_t i : members) {
-      if (!candidates_[i].holders.empty()) {
-        main = i;
-        break;
-      }
-    }
-    const Candidate& chief = candidates_[main];
+    const std::string proven = proven_cause(members);
+    const Candidate& chief = chief_of(members, proven);
     const LeakInput& in = inputs_[chief.input];
-    verdict.cause = cause_of(chief, holders.majority_cause());
+    verdict.cause = cause_of(chief, proven == "none" ? std::string() : proven);
     if (verdict.cause == "host_leak") verdict.evidence["kind"] = std::string("native");
     verdict.layer = std::string(layer_name(chief.where.layer));
     verdict.device = device_name(chief.where.device);
     if (chief.site != 0) verdict.site = in.sites->frame(chief.site);
     verdict.stack = in.sites->describe_stack(chief.stack, kMaxFrames);
     sum(members, in, leak);
-    keepers(holders, in, verdict);
+    keepers(members, holders, in, verdict);
+    own(members, verdict);
     verdict.confidence = confidence(members, verdict);
+    if (proven == "none") {
+      verdict.confidence *= kBounded;
+      verdict.evidence["bounded"] = true;
+    }
     evidence(members, chief, in, holders, verdict);
-    verdict.advice = leak_advice(verdict, chief.growth.shape, holders.container_name());
+    std::string container = holders.container_name();
+    if (container.empty() && holders.empty() && stored_) container = stored_->container;
+    verdict.advice = leak_advice(verdict, chief.growth.shape, container);
     verdict.id = verdict_id(verdict);
-    sample(members, leak);
+    list_blocks(members, leak);
     return leak;
   }
 
  private:
+  // The strongest cause that the walk over objects proves for enough of the bytes; "none": they
+  // have a bound.
+  std::string proven_cause(const std::vector<size_t>& members) const {
+    std::map<std::string, double> bytes;
+    double total = 0, unknown = 0;
+    uint64_t in_graph = 0;
+    for (const size_t i : members) {
+      const Candidate& candidate = candidates_[i];
+      const double own = static_cast<double>(candidate.bytes + 1);
+      total += own;
+      in_graph += candidate.holders.in_graph();
+      if (candidate.holders.empty()) {
+        unknown += own;
+      } else {
+        bytes[candidate.holders.majority_cause()] += own;
+      }
+    }
+    for (const std::string_view cause : kSpecific) {
+      double share = bytes[std::string(cause)];
+      if (share == 0) continue;
+      if (cause == "retained_graph") {
+        // A graph that keeps nothing but its root is a root that is kept.
+        if (in_graph == 0 && unknown == 0) continue;
+        share += unknown;
+      }
+      if (share >= kLeastShare * total) return std::string(cause);
+    }
+    return bytes["none"] * 2 > total ? "none" : "";
+  }
+
+  // Whose line is the verdict's site: of a graph its root's; else the largest whose holder is
+  // known, else the largest.
+  const Candidate& chief_of(const std::vector<size_t>& members, std::string_view proven) const {
+    if (proven == "retained_graph") {
+      const auto fewer = [&](size_t a, size_t b) {
+        return candidates_[a].holders.roots() < candidates_[b].holders.roots();
+      };
+      const size_t root = *std::max_element(members.begin(), members.end(), fewer);
+      if (candidates_[root].holders.roots() != 0) return candidates_[root];
+    }
+    for (const size_t i : members) {
+      if (!candidates_[i].holders.empty()) return candidates_[i];
+    }
+    return candidates_[members[0]];
+  }
+
+  // The owner of most of the bytes.
+  void own(const std::vector<size_t>& members, Verdict& verdict) const {
+    std::map<BlockOwner, int64_t> bytes;
+    for (const size_t i : members) {
+      const SideRecords& side = inputs_[candidates_[i].input].replay->side;
+      bytes[side.owners[candidates_[i].owner]] += static_cast<int64_t>(candidates_[i].bytes);
+    }
+    for (const auto& [owner, sum] : bytes) {
+      if (sum <= verdict.bytes_total / 2) continue;
+      if (!owner.owner.empty()) verdict.owner = owner.owner;
+      if (!owner.label.empty()) verdict.evidence["label"] = owner.label;
+    }
+  }
+
   void sum(const std::vector<size_t>& members, const LeakInput& chief, Leak& leak) const {
     Verdict& verdict = leak.verdict;
     std::set<int64_t> processes;
@@ -126,12 +196,26 @@ class LeakMaker {
     }
   }
 
-  void keepers(const HolderSums& holders, const LeakInput& in, Verdict& verdict) {
+  void keepers(const std::vector<size_t>& members, const HolderSums& holders, const LeakInput& in,
+               Verdict& verdict) {
+    stored_ = nullptr;
     verdict.holders = holders.list(kMaxHolders);
     if (const auto kept = holders.majority_kept_at()) {
       verdict.kept_at = in.sites->describe(kept->file, static_cast<uint32_t>(kept->line),
                                            static_cast<uint32_t>(kept->end_line), kept->function);
+      return;
     }
+    // Of a killed run nobody can say what held its objects (design, section 2).
+    for (const size_t i : members) {
+      const Candidate& candidate = candidates_[i];
+      if (!candidate.stored || !inputs_[candidate.input].asked) continue;
+      if (stored_ != nullptr && stored_->at != candidate.stored->at) {
+        stored_ = nullptr;
+        return;
+      }
+      stored_ = &*candidate.stored;
+    }
+    if (stored_ != nullptr) verdict.kept_at = stored_->at;
   }
 
   double confidence(const std::vector<size_t>& members, const Verdict& verdict) {
@@ -142,7 +226,7 @@ class LeakMaker {
       weights += weight;
     }
     double result = weighted / weights;
-    if (!verdict.kept_at && verdict.holders.empty()) result *= kWithoutHolder;
+    if (verdict.holders.empty()) result *= verdict.kept_at ? kInferred : kWithoutHolder;
     return result;
   }
 
@@ -155,6 +239,8 @@ class LeakMaker {
     evidence["growth"] = std::string(shape_name(chief.growth.shape));
     evidence["gaining_points"] = static_cast<int64_t>(chief.growth.births);
     evidence["r2"] = chief.growth.r2;
+    evidence["pace"] = chief.growth.pace.ratio;
+    evidence["pace_lower"] = chief.growth.pace.lower;
     evidence["curve"] = chief.curve;
     if (chief.growth.shape == Shape::kGrows && verdict.bytes_total > 0 && verdict.bytes_per_step) {
       // The mean size is that of the blocks counted.
@@ -177,19 +263,10 @@ class LeakMaker {
     }
   }
 
-  // Blocks for the walk over Python objects: spread over births, the oldest and the newest in.
-  void sample(const std::vector<size_t>& members, Leak& leak) {
-    const size_t each = std::max<size_t>(2, kMaxSuspectBlocks / members.size());
+  void list_blocks(const std::vector<size_t>& members, Leak& leak) const {
     for (const size_t i : members) {
       const Candidate& candidate = candidates_[i];
       const auto& live = inputs_[candidate.input].replay->live;
-      const size_t count = candidate.live.size();
-      for (size_t k = 0; k < std::min(each, count); ++k) {
-        if (leak.verdict.suspect_blocks.size() == kMaxSuspectBlocks) break;
-        const size_t at = count <= each ? k : k * (count - 1) / (each - 1);
-        const LiveBlock& block = live[candidate.live[at]];
-        leak.verdict.suspect_blocks.push_back({block.addr, block.size, block.birth});
-      }
       for (const uint32_t index : candidate.live) {
         if (leak.blocks.size() == Leak::kMaxBlocks) break;
         const LiveBlock& block = live[index];
@@ -203,6 +280,7 @@ class LeakMaker {
 
   std::span<const LeakInput> inputs_;
   std::span<const Candidate> candidates_;
+  const StoredAt* stored_ = nullptr;  // what `kept_at` was inferred from
 };
 
 // Growth of a driver's or the host's blocks is their client's where there is one.
@@ -233,18 +311,28 @@ std::string verdict_id(const Verdict& verdict) {
   return verdict.cause + '-' + std::string(text, 12);
 }
 
-std::vector<Leak> find_leaks(std::span<const LeakInput> inputs) {
+FoundLeaks find_leaks(std::span<const LeakInput> inputs) {
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (Candidate& candidate : find_candidates(inputs, i)) {
       if (!has_client(candidate, *inputs[i].replay)) candidates.push_back(std::move(candidate));
     }
   }
-  std::vector<Leak> leaks;
+  FoundLeaks found;
   LeakMaker maker(inputs, candidates);
-  for (const auto& cluster : merge_candidates(candidates, inputs)) {
+  const auto bytes_of = [&](const std::vector<size_t>& members) {
+    uint64_t bytes = 0;
+    for (const size_t i : members) bytes += candidates[i].bytes;
+    return bytes;
+  };
+  auto clusters = merge_candidates(candidates, inputs);
+  std::stable_sort(clusters.begin(), clusters.end(),
+                   [&](const auto& a, const auto& b) { return bytes_of(a) > bytes_of(b); });
+  found.suspect_groups = suspect_groups(inputs, candidates, clusters);
+  for (const auto& cluster : clusters) {
     const std::vector<size_t> members = inner_only(cluster, candidates);
     double gained = 0, least = 0;
+    bool alone = true;  // companions of nobody
     for (const size_t i : members) {
       const Candidate& candidate = candidates[i];
       const ReplayResult& replay = *inputs[candidate.input].replay;
@@ -253,13 +341,14 @@ std::vector<Leak> find_leaks(std::span<const LeakInput> inputs) {
                     ? std::min(bytes, candidate.growth.total)
                     : bytes;
       least = std::max(least, least_total(replay.pools[replay.groups[candidate.groups[0]].pool]));
+      alone = alone && candidate.companion;
     }
-    if (gained >= least) leaks.push_back(maker.make(members));
+    if (!alone && gained >= least) found.leaks.push_back(maker.make(members));
   }
-  std::stable_sort(leaks.begin(), leaks.end(), [](const Leak& a, const Leak& b) {
+  std::stable_sort(found.leaks.begin(), found.leaks.end(), [](const Leak& a, const Leak& b) {
     return a.verdict.bytes_total > b.verdict.bytes_total;
   });
-  return leaks;
+  return found;
 }
 
 }  // namespace memscope

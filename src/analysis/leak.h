@@ -34,10 +34,11 @@ struct Leak {
   std::vector<Share> shares;  // of the verdict's bytes, by input and place
 };
 
-inline constexpr size_t kMaxSuspectBlocks = 64;
-
-// Everything that grows enough, largest first.
-std::vector<Leak> find_leaks(std::span<const LeakInput> inputs);
+struct FoundLeaks {
+  std::vector<Leak> leaks;                   // everything that grows enough, largest first
+  std::vector<SuspectGroup> suspect_groups;  // most telling first
+};
+FoundLeaks find_leaks(std::span<const LeakInput> inputs);
 
 // The same for the same cause, layer and site's file, function and text.
 std::string verdict_id(const Verdict& verdict);

@@ -23,25 +23,30 @@ class UnionFind {
   std::vector<size_t> parent_;
 };
 
-// They gain in the same steps, but for a tenth.
-bool gain_together(const Candidate& a, const Candidate& b) {
-  if (a.input != b.input || a.gains.size() != b.gains.size()) return false;
-  size_t both = 0, either = 0;
-  for (size_t i = 0; i < a.gains.size(); ++i) {
-    both += a.gains[i] && b.gains[i];
-    either += a.gains[i] || b.gains[i];
-  }
-  return either != 0 && both * 10 >= either * 9;
+constexpr std::string_view kModule = ":<module>";
+
+bool has_function(const Candidate& candidate) {
+  return !candidate.function.empty() && !candidate.function.ends_with(kModule);
 }
 
-// User functions two stacks share, counted from the outermost.
+// User functions two stacks share, counted from the outermost; the module's own code is no cause.
 size_t shared_functions(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  size_t shared = 0;
+  size_t shared = 0, functions = 0;
   while (shared < a.size() && shared < b.size() &&
          a[a.size() - 1 - shared] == b[b.size() - 1 - shared]) {
+    functions += a[a.size() - 1 - shared].ends_with(kModule) ? 0 : 1;
     ++shared;
   }
-  return shared;
+  return functions;
+}
+
+// What the source says about two: that one container keeps both, that two do, or nothing.
+enum class Said { kNothing, kOne, kTwo };
+Said said_of(const Candidate& a, const Candidate& b) {
+  if (!a.stored || !b.stored) return Said::kNothing;
+  // One name in two functions may be two containers, or one of the module's.
+  if (a.stored->container != b.stored->container) return Said::kTwo;
+  return a.stored->function == b.stored->function ? Said::kOne : Said::kNothing;
 }
 
 }  // namespace
@@ -91,20 +96,31 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
     functions[i] = inputs[candidate.input].sites->user_functions(candidate.stack);
   }
   for (size_t i = 0; i < count; ++i) {
-    if (!candidates[i].holders.empty()) continue;
-    // The nearest one with a known holder, by what their stacks share.
+    const Candidate& inner = candidates[i];
+    if (!inner.holders.empty()) continue;
+    // The nearest of those that can be its cause, by what their stacks share.
     size_t best = count, best_shared = 0;
     for (size_t j = 0; j < count; ++j) {
-      if (i == j || candidates[i].where.layer != candidates[j].where.layer) continue;
-      if (!gain_together(candidates[i], candidates[j])) continue;
-      if (candidates[j].holders.empty()) {
-        const bool one_function =
-            !candidates[i].function.empty() && candidates[i].function == candidates[j].function;
-        if (one_function || calls(candidates[j], candidates[i])) sets.unite(i, j);
+      const Candidate& other = candidates[j];
+      if (i == j || inner.where.layer != other.where.layer || !gain_together(inner, other))
         continue;
+      const Said said = said_of(inner, other);
+      if (said == Said::kTwo) continue;
+      const bool one_function = has_function(inner) && inner.function == other.function;
+      if (other.holders.empty()) {
+        if (said == Said::kOne || one_function || calls(other, inner)) {
+          sets.unite(i, j);
+          continue;
+        }
+        // Nothing stores it, and it is made in a call from where something else is stored.
+        if (inner.stored || !other.stored || !has_function(other)) continue;
+        const auto& on = functions[i];
+        if (std::find(on.begin(), on.end(), other.function) == on.end()) continue;
+      } else if (!one_function && other.holders.majority_cause() != "retained_graph") {
+        continue;  // kept by a container, it does not keep what others make
       }
-      size_t shared = 2 * shared_functions(functions[i], functions[j]);
-      if (shared != 0 && candidates[i].function == candidates[j].function) ++shared;
+      const size_t shared =
+          1 + 2 * shared_functions(functions[i], functions[j]) + (one_function ? 1 : 0);
       if (shared > best_shared) {
         best = j;
         best_shared = shared;

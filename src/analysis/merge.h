@@ -3,11 +3,15 @@
 //  1. one site: through different stacks, on different devices, in different processes; and where
 //     one layer lies in the other (host around tensor, driver around pool)
 //  2. one container: their holders' majority is the same
-//  3. no holder known to either, they gain in the same steps, and they are of one user function or
-//     one is allocated in a call that the other's line makes
-//  4. no holder known to one (a graph's inner blocks are kept by C++), the other's holder known,
-//     they gain in the same steps and share a user function on their stacks
-// Two whose holders are known and differ stay apart, whatever else they share, but their site.
+//  3. no holder known to either, they gain in the same steps, and the source has one statement's
+//     container for both, or they are of one user function, or one is allocated in a call that the
+//     other's line makes, or in a call from the function that stores the other (a graph's inner
+//     blocks)
+//  4. no holder known to one, they gain in the same steps, and an autograd graph that the other's
+//     holder keeps can be what keeps it; or they are of one user function
+// A module's own code, which is on every stack, is no function in this sense. Two whose holders are
+// known and differ, or that the source puts into two containers, stay apart, whatever else they
+// share, but their site.
 #pragma once
 
 #include <cstddef>

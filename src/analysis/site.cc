@@ -29,6 +29,14 @@ const Statements* Sites::statements_of(std::string_view file, const SourceText**
   return statements.get();
 }
 
+const std::vector<SourceLine>& Sites::lines_of(std::string_view file) {
+  const auto [at, fresh] = lines_.try_emplace(std::string(file));
+  const SourceText* source = nullptr;
+  const Statements* statements = fresh ? statements_of(file, &source) : nullptr;
+  if (statements != nullptr) at->second = source_lines(*statements, source->text);
+  return at->second;
+}
+
 SiteFrame Sites::describe(std::string_view file, uint32_t line, uint32_t end_line,
                           std::string_view function) {
   SiteFrame frame;

@@ -47,14 +47,19 @@ class Sites {
   bool passes(StackId stack, uint32_t site);
   // The user's functions on a stack, innermost first: "file:function".
   std::vector<std::string> user_functions(StackId stack);
+  // The statements of a file whose whole text the trace has, else null.
+  const Statements* statements_of(std::string_view file, const SourceText** source);
+  // They, in order; empty without the whole text.
+  const std::vector<SourceLine>& lines_of(std::string_view file);
+  Place place_of_file(StringId file);
+  const StackTable& stacks() const { return stacks_; }
+  const StringTable& strings() const { return strings_; }
 
  private:
   struct Site {
     SiteFrame frame;
     std::string key;
   };
-  const Statements* statements_of(std::string_view file, const SourceText** source);
-  Place place_of_file(StringId file);
 
   const StackTable& stacks_;
   const StringTable& strings_;
@@ -64,6 +69,7 @@ class Sites {
   tsl::robin_map<uint32_t, uint32_t> by_stack_, by_frame_;
   tsl::robin_map<uint32_t, Place> places_;  // by StringId
   std::map<std::string, std::unique_ptr<Statements>, std::less<>> statements_;
+  std::map<std::string, std::vector<SourceLine>, std::less<>> lines_;
 };
 
 // "file:line" and "file:function" of a frame, "?" for what is unknown.

@@ -253,4 +253,17 @@ std::string Statements::text(std::string_view source, StatementExtent extent) co
   return result;
 }
 
+std::vector<SourceLine> source_lines(const Statements& statements, std::string_view source) {
+  std::vector<SourceLine> lines;
+  for (uint32_t number = 1; number <= statements.line_count(); ++number) {
+    const StatementExtent extent = statements.at(number);
+    if (extent.line != number) continue;
+    std::string text = statements.text(source, extent);
+    if (text.empty()) continue;
+    const size_t start = statements.start_of(number);
+    lines.push_back({number, source.find_first_not_of(" \t", start) - start, std::move(text)});
+  }
+  return lines;
+}
+
 }  // namespace memscope

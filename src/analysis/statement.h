@@ -33,6 +33,7 @@ class Statements {
   std::string text(std::string_view source, StatementExtent extent) const;
 
   uint32_t line_count() const { return static_cast<uint32_t>(starts_.size()); }
+  uint32_t start_of(uint32_t line) const { return starts_[line - 1]; }  // its first byte
 
  private:
   std::string_view line_text(std::string_view source, uint32_t line) const;
@@ -41,5 +42,14 @@ class Statements {
   std::vector<StatementExtent> extents_;  // of several lines only, ascending
   std::vector<uint32_t> comments_;        // byte where each comment starts, ascending
 };
+
+// A statement where it starts.
+struct SourceLine {
+  uint32_t number = 0;
+  size_t indent = 0;
+  std::string text;
+};
+// All of them but blank lines and comments.
+std::vector<SourceLine> source_lines(const Statements& statements, std::string_view source);
 
 }  // namespace memscope

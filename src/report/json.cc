@@ -157,19 +157,14 @@ std::string diagnosis_json(const Diagnosis& d) {
 
 std::string suspects_json(const Diagnosis& diagnosis) {
   Json groups = Json::array();
-  for (const auto* list : {&diagnosis.verdicts, &diagnosis.suspects}) {
-    for (const Verdict& verdict : *list) {
-      if (verdict.suspect_blocks.empty()) continue;
-      Json blocks = Json::array();
-      for (const SuspectBlock& block : verdict.suspect_blocks) {
-        blocks.push_back(Json{{"addr", block.addr}, {"size", block.size}, {"birth", block.birth}});
-      }
-      groups.push_back(Json{{"id", verdict.id},
-                            {"cause", verdict.cause},
-                            {"site", json_of(verdict.site)},
-                            {"bytes_per_step", finite(verdict.bytes_per_step)},
-                            {"blocks", std::move(blocks)}});
+  for (const SuspectGroup& group : diagnosis.suspect_groups) {
+    Json blocks = Json::array();
+    for (const SuspectBlock& block : group.blocks) {
+      blocks.push_back(Json{{"addr", block.addr}, {"size", block.size}, {"birth", block.birth}});
     }
+    groups.push_back(Json{{"site", json_of(group.site)},
+                          {"stack", json_list(group.stack)},
+                          {"blocks", std::move(blocks)}});
   }
   return dump(Json{{"schema", 1}, {"groups", std::move(groups)}}, -1);
 }

@@ -15,8 +15,8 @@ namespace memscope {
 std::string diagnosis_json(const Diagnosis& diagnosis);
 
 // What the glue asks before its walk over Python objects, within seconds:
-// {"schema":1,"groups":[{"id","cause","site":F|null,"bytes_per_step","blocks":[{"addr","size",
-// "birth"}]}]}, one line. `groups` are the verdicts, then the suspects, that have suspect blocks.
+// {"schema":1,"groups":[{"site":F|null,"stack":[F...],"blocks":[{"addr","size","birth"}]}]}, one
+// line. The most telling group first; lines too small for a verdict are among them.
 std::string suspects_json(const Diagnosis& diagnosis);
 
 }  // namespace memscope

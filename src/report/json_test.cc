@@ -50,13 +50,15 @@ TEST(DiagnosisJson, BadTextAndNumbersDoNotBreakIt) {
 
 TEST(SuspectsJson, NamesTheBlocksOfEachGroup) {
   Diagnosis d = sample_leak();
-  d.verdicts[0].suspect_blocks = {{.addr = 4096, .size = 1 << 20, .birth = 5}};
-  d.suspects.push_back(d.verdicts[0]);  // one with blocks
-  d.suspects.push_back(Verdict{});      // one without: nothing to walk
+  d.suspect_groups.push_back({.site = d.verdicts[0].site,
+                              .stack = d.verdicts[0].stack,
+                              .blocks = {{.addr = 4096, .size = 1 << 20, .birth = 5}}});
+  d.suspect_groups.push_back({.blocks = {{.addr = 8192}}});  // made without Python
   const Json json = Json::parse(suspects_json(d));
   EXPECT_EQ(json["schema"], 1);
   ASSERT_EQ(json["groups"].size(), 2u);
-  EXPECT_EQ(json["groups"][0]["id"], "3f9a1c20");
+  EXPECT_TRUE(json["groups"][1]["site"].is_null());
+  EXPECT_EQ(json["groups"][0]["stack"].size(), d.verdicts[0].stack.size());
   EXPECT_EQ(json["groups"][0]["site"]["line"], 41);
   EXPECT_EQ(json["groups"][0]["blocks"][0],
             (Json{{"addr", 4096}, {"size", 1 << 20}, {"birth", 5}}));
