@@ -8,25 +8,36 @@
 namespace memscope {
 
 // The live block a record speaks of; end() where there is none. `birth` as the record has it: in
-// ticks by the table; a writer that only knows epoch times (SuspectBlock) may give those.
+// ticks by the table; a writer that only knows epoch times (SuspectBlock) may give those. A segment
+// shares its address with the first block in it: `where` says which is meant, else it is the block.
 LiveBlocks::iterator BlockNotes::find(LiveBlocks& live, const std::vector<Pool>& pools,
-                                      uint64_t addr, uint64_t birth) const {
-  for (const Pool& pool : pools) {
-    const auto at = live.find(block_key(addr, pool.where));
-    if (at == live.end()) continue;
+                                      uint64_t addr, uint64_t birth, Where where) const {
+  const auto look = [&](Where place) {
+    const auto at = live.find(block_key(addr, place));
+    if (at == live.end() || birth == 0) return at;
     const auto near = [&](uint64_t time) {
       const uint64_t born = at->second.birth;
       return std::max(time, born) - std::min(time, born) <= skew_;
     };
-    if (birth == 0 || near(birth) || near(time_of_(birth))) return at;
+    return near(birth) || near(time_of_(birth)) ? at : live.end();
+  };
+  if (where != Where{}) {
+    if (const auto at = look(where); at != live.end()) return at;
   }
-  return live.end();
+  auto outer = live.end();
+  for (const Pool& pool : pools) {
+    const auto at = look(pool.where);
+    if (at == live.end()) continue;
+    if (pool.where.layer != Layer::kDriver && pool.where.layer != Layer::kHost) return at;
+    outer = at;
+  }
+  return outer;
 }
 
 // -- holders --------------------------------------------------------------------------------------
 
 bool BlockNotes::join(HolderSeen& seen, LiveBlocks& live, const std::vector<Pool>& pools) const {
-  const auto at = find(live, pools, seen.addr, seen.birth);
+  const auto at = find(live, pools, seen.addr, seen.birth, {});
   if (at == live.end()) return false;
   seen.birth = at->second.birth;
   seen.group = at->second.group;
@@ -76,7 +87,7 @@ uint32_t BlockNotes::number_of(const BlockOwner& owner, SideRecords& side) {
 
 bool BlockNotes::join(const LateOwner& late, LiveBlocks& live, const std::vector<Pool>& pools,
                       SideRecords& side) {
-  const auto at = find(live, pools, late.addr, late.birth);
+  const auto at = find(live, pools, late.addr, late.birth, late.where);
   if (at == live.end()) return false;
   Block& block = at.value();
   // A view's owner is the block's only where it is most of the block.
@@ -96,6 +107,7 @@ void BlockNotes::owner(const Event& event, LiveBlocks& live, const std::vector<P
   LateOwner late{record->addr,
                  record->birth,
                  record->size,
+                 event.where,
                  {std::string(record->owner), std::string(record->label)}};
   if (join(late, live, pools, side) || late.birth == 0) return;
   if (late_owners_.size() >= SideRecords::kMaxHolders) {

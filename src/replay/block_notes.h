@@ -33,10 +33,11 @@ class BlockNotes {
  private:
   struct LateOwner {
     uint64_t addr = 0, birth = 0, size = 0;
+    Where where;
     BlockOwner owner;
   };
   LiveBlocks::iterator find(LiveBlocks& live, const std::vector<Pool>& pools, uint64_t addr,
-                            uint64_t birth) const;
+                            uint64_t birth, Where where) const;
   bool join(HolderSeen& seen, LiveBlocks& live, const std::vector<Pool>& pools) const;
   bool join(const LateOwner& late, LiveBlocks& live, const std::vector<Pool>& pools,
             SideRecords& side);

@@ -47,11 +47,13 @@ class VectorSource {
 
   void add(Event event) { entries_.push_back({event, {}}); }
   template <typename Record>
-  void add_record(uint64_t time, const Record& record) {
+  void add_record(uint64_t time, const Record& record, Where where = {}, ThreadId thread = {}) {
     Entry entry;
     entry.event.kind = EventKind::kRecord;
     entry.event.record_kind = static_cast<uint8_t>(Record::kKind);
     entry.event.time = time;
+    entry.event.where = where;
+    entry.event.thread = thread;
     append_record(record, 0, 0, entry.words);
     entries_.push_back(std::move(entry));
   }

@@ -1,0 +1,101 @@
+// Leaks between marks: what is allocated in one round of a program and not freed in the next.
+//
+//   mark A           mark B           mark C
+//   ──┼────────────────┼────────────────┼──
+//     │ alloc x        │                │        x: allocated from A to B, alive at C: leaked
+//     │ alloc y        │   free y       │        y: freed before C
+//
+// A, B, C are three marks of one text in a row, as msMemScope's check_leaks takes them: the ones at
+// `start_index`. With `all` every mark from there on is an A, and the end of the input stands for
+// the marks that the last ones lack.
+//
+// Marks count for the device their row names; one without a device for all. Memory is bounded by
+// the live blocks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "replay/event_source.h"
+#include "replay/live_blocks.h"
+#include "tsl/robin_map.h"
+
+namespace memscope {
+
+struct MarkLeaksOptions {
+  std::string mark;
+  uint64_t start_index = 0;
+  bool all = false;
+};
+
+struct MarkLeak {
+  Where where;
+  uint64_t addr = 0, size = 0, time = 0;  // of the allocation
+};
+
+// One A, B, C.
+struct MarkWindow {
+  static constexpr size_t kMaxLeaks = 100'000;  // listed; all are counted
+  uint64_t index = 0;                           // of A
+  bool at_end = false;                          // C, or B and C, is the end of the input
+  std::vector<MarkLeak> leaks;                  // by time
+  uint64_t bytes = 0, blocks = 0;
+};
+
+struct MarkedDevice {
+  Device device;
+  uint64_t marks = 0;
+  std::vector<MarkWindow> windows;  // none where there are too few marks
+};
+
+class MarkLeaks {
+ public:
+  explicit MarkLeaks(MarkLeaksOptions options) : options_(std::move(options)) {}
+  // Every event of a source, in order.
+  void feed(const Event& event);
+  // The devices with memory events or marks, ascending.
+  std::vector<MarkedDevice> finish();
+
+ private:
+  // Segment s of a device lies between its marks s - 1 and s: 0 is before the first.
+  struct Live {
+    uint64_t size = 0, time = 0, segment = 0;
+  };
+  struct Birth {
+    uint64_t key = 0, addr = 0, time = 0;
+    Where where;
+  };
+  struct State {
+    uint64_t marks = 0;
+    std::map<uint64_t, std::vector<Birth>> births;  // by segment, of those still open
+    std::vector<MarkWindow> windows;
+  };
+  bool wanted(uint64_t window) const;
+  void alloc(const Event& event);
+  void mark(State& state);
+  void close(State& state, uint64_t segment, bool at_end);
+  void prune(std::vector<Birth>& births) const;
+  bool alive(const Birth& birth, uint64_t* size = nullptr) const;
+
+  MarkLeaksOptions options_;
+  std::map<Device, State> devices_;
+  uint64_t marks_of_all_ = 0;  // without a device
+  tsl::robin_map<uint64_t, Live, BlockKeyHash> live_;
+};
+
+// Reads the whole source, which must stand at its beginning.
+template <EventSource Source>
+std::vector<MarkedDevice> find_mark_leaks(Source& source, MarkLeaksOptions options) {
+  MarkLeaks leaks(std::move(options));
+  std::vector<Event> batch(256);
+  while (const size_t count = source.next_batch(batch)) {
+    for (size_t i = 0; i < count; ++i) leaks.feed(batch[i]);
+  }
+  return leaks.finish();
+}
+
+}  // namespace memscope
