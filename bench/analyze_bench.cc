@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/diagnose_traces.h"
+#include "analysis/diagnose_inputs.h"
 #include "replay/trace_events.h"
 #include "trace/reader.h"
 #include "trace/synth.h"
@@ -86,7 +86,7 @@ void diagnose_it(benchmark::State& state) {
   uint64_t verdicts = 0;
   for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     const std::vector<fs::path> paths = {trace_path()};
-    const auto result = diagnose_traces(paths, {});
+    const auto result = diagnose_inputs(paths, {});
     if (!result) return state.SkipWithError(result.error().message.c_str());
     verdicts += result.value().diagnosis.verdicts.size();
   }

@@ -54,7 +54,7 @@ Said said_of(const Candidate& a, const Candidate& b) {
 bool layer_contains(Where outer, Where inner) {
   if (outer.layer == Layer::kHost && inner.layer == Layer::kTensor) return true;
   return outer.layer == Layer::kDriver && outer.device == inner.device &&
-         (inner.layer == Layer::kPool || inner.layer == Layer::kWorkspace);
+         (is_pool(inner.layer) || inner.layer == Layer::kWorkspace);
 }
 
 std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> candidates,
@@ -68,8 +68,7 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
     if (!candidate.site_key.empty()) {
       // Of the nested layers one class each: the numbers are taken from the inner one.
       const Layer layer = candidate.where.layer;
-      const bool device =
-          layer == Layer::kPool || layer == Layer::kDriver || layer == Layer::kWorkspace;
+      const bool device = is_pool(layer) || layer == Layer::kDriver || layer == Layer::kWorkspace;
       const bool host = layer == Layer::kTensor || layer == Layer::kHost;
       const std::string key = std::to_string(device ? 1
                                              : host ? 2

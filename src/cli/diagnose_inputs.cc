@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "analysis/diagnose_traces.h"
+#include "analysis/diagnose_inputs.h"
 #include "cli/inputs.h"
 #include "core/where.h"
 
@@ -50,7 +50,7 @@ Result<Found> diagnose_inputs(const DiagnoseRequest& request) {
     options.suppressions = std::move(patterns).value();
   }
   const std::vector<std::filesystem::path> paths(inputs.value().begin(), inputs.value().end());
-  auto result = diagnose_traces(paths, options);
+  auto result = memscope::diagnose_inputs(paths, options);
   if (!result) return result.error();
   Found found{std::move(result.value().diagnosis), std::move(result.value().pools),
               std::move(result.value().damage), result.value().lost};

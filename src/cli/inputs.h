@@ -1,4 +1,4 @@
-// What the INPUTs of the command line stand for: traces, each process one.
+// What the INPUTs of the command line stand for: traces, each process one, and dumps of msMemScope.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace memscope::cli {
 
-// What TraceReader::open() takes; each once, though it was named twice. With `all_runs` a directory
-// of runs stands for all of them, else for its newest. A file of others (csv, db, snapshot) is an
-// error: it cannot be read yet.
+// What open_input() takes (import/open_input.h); each once, though it was named twice. With
+// `all_runs` a directory of runs stands for all of them, else for its newest.
 Result<std::vector<std::string>> expand_inputs(const std::vector<std::string>& inputs,
                                                bool all_runs);
 

@@ -8,7 +8,7 @@ namespace memscope {
 namespace {
 
 constexpr std::array<std::string_view, kLayerCount> kLayerNames = {
-    "driver", "pool", "tensor", "workspace", "host", "pinned", "python"};
+    "driver", "pool", "tensor", "workspace", "host", "pinned", "python", "pool", "pool"};
 
 constexpr std::array<std::pair<uint8_t, std::string_view>, 4> kDeviceTypes = {
     {{Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}, {Device::kXpu, "xpu"}, {Device::kNpu, "npu"}}};

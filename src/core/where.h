@@ -18,17 +18,26 @@ namespace memscope {
 
 enum class Layer : uint8_t {
   kDriver = 0,     // HAL, CUDA driver
-  kPool = 1,       // a caching allocator: PTA, PyTorch CUDA, MindSpore, ATB
+  kPool = 1,       // a caching allocator: PTA, PyTorch CUDA
   kTensor = 2,     // torch's CPU allocator, which caches nothing
   kWorkspace = 3,  // the framework's workspace allocator
   kHost = 4,       // malloc, mmap
   kPinned = 5,     // page-locked host memory
   kPython = 6,     // CPython's own objects
+  // Other frameworks' pools on the same device, kept apart from kPool because their totals are
+  // their own; called "pool" as well.
+  kPoolMindSpore = 7,
+  kPoolAtb = 8,
 };
-inline constexpr int kLayerCount = 7;
+inline constexpr int kLayerCount = 9;
+
+constexpr bool is_pool(Layer layer) {
+  return layer == Layer::kPool || layer == Layer::kPoolMindSpore || layer == Layer::kPoolAtb;
+}
 
 // "driver", "pool", ... as in `analyze --json`; "?" for a value outside the enum.
 std::string_view layer_name(Layer layer);
+// The first layer of that name.
 std::optional<Layer> layer_from_name(std::string_view name);
 
 struct Device {

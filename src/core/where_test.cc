@@ -12,6 +12,16 @@ TEST(Where, PacksAndUnpacksEveryField) {
   EXPECT_EQ(Where::unpack(cpu.packed()), cpu);
 }
 
+TEST(Layer, PoolsShareOneName) {
+  for (const Layer layer : {Layer::kPool, Layer::kPoolMindSpore, Layer::kPoolAtb}) {
+    EXPECT_EQ(layer_name(layer), "pool");
+    EXPECT_TRUE(is_pool(layer));
+    EXPECT_EQ(Where::unpack(Where{layer, {Device::kNpu, 3}}.packed()).layer, layer);
+  }
+  EXPECT_EQ(layer_from_name("pool"), Layer::kPool);
+  EXPECT_EQ(layer_name(static_cast<Layer>(9)), "?");
+}
+
 TEST(Device, NamesRoundTrip) {
   for (const char* name : {"cpu", "cuda:0", "npu:31", "xpu:1", "device9:2"}) {
     const auto device = device_from_name(name);

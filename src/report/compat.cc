@@ -16,6 +16,10 @@ std::string_view pool_name(Layer layer) {
   switch (layer) {
     case Layer::kPool:
       return "Pytorch Caching memory pool";
+    case Layer::kPoolAtb:
+      return "ATB memory pool";
+    case Layer::kPoolMindSpore:
+      return "Mindspore memory pool";
     case Layer::kTensor:
       return "Pytorch CPU memory";  // the original did not watch it
     case Layer::kWorkspace:
@@ -76,7 +80,7 @@ void add_gaps(const PoolReport& pool, std::string& out) {
 }
 
 bool has_gap_analysis(const PoolReport& pool) {
-  return pool.where.layer == Layer::kPool || pool.where.layer == Layer::kTensor ||
+  return is_pool(pool.where.layer) || pool.where.layer == Layer::kTensor ||
          pool.where.layer == Layer::kWorkspace;
 }
 

@@ -1,5 +1,5 @@
 // Whole path on synthetic traces with known answers: written, read, replayed, judged.
-#include "analysis/diagnose_traces.h"
+#include "analysis/diagnose_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct SynthRun {
     answers = std::move(made).value();
     std::vector<std::filesystem::path> paths;
     for (const SynthProcessAnswer& process : answers.processes) paths.push_back(process.directory);
-    auto result = diagnose_traces(paths, {});
+    auto result = diagnose_inputs(paths, {});
     EXPECT_TRUE(result.ok());
     diagnosis = std::move(result).value().diagnosis;
   }
@@ -34,7 +34,7 @@ struct SynthRun {
   Diagnosis diagnosis;
 };
 
-TEST(DiagnoseTraces, ALeakWithItsHolder) {
+TEST(DiagnoseInputs, ALeakWithItsHolder) {
   const SynthRun run({.steps = 100, .leaks = {{.holder = true}}});
   ASSERT_THAT(run.diagnosis.verdicts, SizeIs(1));
   const Verdict& v = run.diagnosis.verdicts[0];
@@ -51,7 +51,7 @@ TEST(DiagnoseTraces, ALeakWithItsHolder) {
   EXPECT_TRUE(run.diagnosis.inputs[0].complete);
 }
 
-TEST(DiagnoseTraces, LookAlikesAreHealthy) {
+TEST(DiagnoseInputs, LookAlikesAreHealthy) {
   const SynthRun run({.steps = 100,
                       .threads = 2,
                       .cache = SynthCache{.until_step = 40},
@@ -62,7 +62,7 @@ TEST(DiagnoseTraces, LookAlikesAreHealthy) {
   EXPECT_THAT(run.diagnosis.suspects, SizeIs(0));
 }
 
-TEST(DiagnoseTraces, RanksOnDevicesWithThreadsKilled) {
+TEST(DiagnoseInputs, RanksOnDevicesWithThreadsKilled) {
   const SynthRun run({.events = 20'000,
                       .processes = 3,
                       .threads = 4,
@@ -81,7 +81,7 @@ TEST(DiagnoseTraces, RanksOnDevicesWithThreadsKilled) {
   EXPECT_EQ(run.diagnosis.ambiguous, 0);
 }
 
-TEST(DiagnoseTraces, StoppedAndStartedAgain) {
+TEST(DiagnoseInputs, StoppedAndStartedAgain) {
   const SynthRun run({.steps = 100, .leaks = {{}}, .preexisting = 50, .pause_after = 50});
   ASSERT_THAT(run.diagnosis.verdicts, SizeIs(1));
   const Verdict& v = run.diagnosis.verdicts[0];
@@ -91,7 +91,7 @@ TEST(DiagnoseTraces, StoppedAndStartedAgain) {
   EXPECT_THAT(run.diagnosis.gaps, SizeIs(1));
 }
 
-TEST(DiagnoseTraces, AHoleInAHealthyTraceAccusesNobody) {
+TEST(DiagnoseInputs, AHoleInAHealthyTraceAccusesNobody) {
   // Whatever lies in the hole, the blocks whose free is lost with it look alive.
   std::mt19937 random(5);
   SynthRun run({.steps = 400, .sawtooth = SynthSawtooth{.period = 4}});
@@ -102,16 +102,16 @@ TEST(DiagnoseTraces, AHoleInAHealthyTraceAccusesNobody) {
     bytes[sizeof(LogHeader) + random() % (bytes.size() - sizeof(LogHeader))] ^= 4;
     write_bytes(log, bytes);
     const std::vector<std::filesystem::path> paths{run.answers.processes[0].directory};
-    const auto result = diagnose_traces(paths, {});
+    const auto result = diagnose_inputs(paths, {});
     if (!result) continue;
     ASSERT_THAT(result.value().diagnosis.verdicts, SizeIs(1));
     EXPECT_EQ(result.value().diagnosis.verdicts[0].cause, "none") << "round " << round;
   }
 }
 
-TEST(DiagnoseTraces, AnUnreadableInputIsAnErrorThatNamesIt) {
+TEST(DiagnoseInputs, AnUnreadableInputIsAnErrorThatNamesIt) {
   const std::vector<std::filesystem::path> paths = {"/nonexistent/trace"};
-  const auto result = diagnose_traces(paths, {});
+  const auto result = diagnose_inputs(paths, {});
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.error().message, ::testing::HasSubstr("/nonexistent/trace"));
 }

@@ -1,0 +1,36 @@
+// From what the user names to what open_input() takes: traces (trace/run_layout.h) and the dumps of
+// msMemScope, told apart by what is in them.
+//
+//   <output>/msmemscope_<pid>_<time>_ascend/device_<id>/dump/memscope_dump_<time>.csv|.db
+//
+// A file is itself. A directory with traces is its traces, as run_layout.h says; one without is all
+// the dumps in it, in its device_*/dump, or in those of its msmemscope_* directories: each an
+// input.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "core/result.h"
+#include "trace/run_layout.h"
+
+namespace memscope {
+
+// What a file's first bytes say it is.
+enum class FileKind : uint8_t {
+  kUnknown,
+  kEmpty,
+  kTrace,
+  kCsv,          // of msMemScope: rows of memory events
+  kPythonTrace,  // its csv of Python functions
+  kDb,           // SQLite, of whatever tables
+  kUtf16,        // text, in an encoding that is not read
+  kPickle,       // a zip or a pickle: a PyTorch snapshot, perhaps
+};
+FileKind file_kind(const std::filesystem::path& path);
+
+// Never empty: an input without anything readable is an error that says what was looked for.
+Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& input,
+                                                       WhichRuns which = WhichRuns::kNewest);
+
+}  // namespace memscope

@@ -1,0 +1,151 @@
+#include "import/open_input.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "import/find_inputs.h"
+#include "import/import_file.h"
+#include "trace/layout.h"
+
+namespace memscope {
+
+std::string_view input_kind_name(InputKind kind) {
+  switch (kind) {
+    case InputKind::kCsv:
+      return "csv";
+    case InputKind::kDb:
+      return "db";
+    case InputKind::kTrace:
+      break;
+  }
+  return "trace";
+}
+
+Input::Input(std::string path, std::unique_ptr<TraceReader> trace)
+    : path_(std::move(path)), trace_(std::move(trace)) {}
+
+Input::Input(InputKind kind, std::shared_ptr<const ImportedFile> file, uint16_t process)
+    : path_(file->path.string()),
+      kind_(kind),
+      file_(std::move(file)),
+      imported_(std::make_unique<ImportedEvents>(file_, process)) {}
+
+InputInfo Input::info() const {
+  InputInfo info{.path = path_, .kind = kind_};
+  if (imported_) {
+    const ImportedProcess& process = imported_->process();
+    if (process.pid != 0) {
+      info.process.emplace();
+      info.process->pid = process.pid;
+    }
+    info.ended = process.ended();
+    info.dropped = file_->bad_rows;
+    info.complete = file_->bad_rows == 0 && process.seeds == 0 && !lost();
+    info.settings = file_->settings;
+    return info;
+  }
+  const TraceInfo& trace = trace_->info();
+  info.process = trace.process;
+  info.ended = trace.ended;
+  info.dropped = trace.dropped_events();
+  info.complete = info.dropped == 0 && trace.preexisting == 0 && trace.gaps.empty() && !lost();
+  info.settings = trace.configs;
+  return info;
+}
+
+const StackTable& Input::stacks() const {
+  return imported_ ? imported_->stacks() : trace_->stacks();
+}
+const StringTable& Input::strings() const {
+  return imported_ ? imported_->strings() : trace_->strings();
+}
+const std::vector<ThreadEntry>& Input::threads() const {
+  return imported_ ? file_->threads : trace_->threads();
+}
+
+std::vector<std::string> Input::damage() const {
+  if (!imported_) return trace_->damage();
+  std::vector<std::string> lines = file_->damage();
+  if (imported_->damaged()) {
+    lines.push_back(path_ + ": its sorted events cannot be read back from " +
+                    "the temporary file; set TMPDIR to another directory");
+  }
+  return lines;
+}
+
+bool Input::lost() const {
+  if (imported_) return !file_->broken.empty() || imported_->damaged();
+  return trace_->lost_bytes() != 0;
+}
+
+uint64_t Input::lost_frees() const {
+  if (imported_) return file_->bad_frees;
+  // About one record in three is a free.
+  constexpr uint64_t kBytesAFree = 48;
+  return trace_->hole_bytes() / kBytesAFree;
+}
+
+namespace {
+
+// An input a process; those without a block are left out where others have some.
+std::vector<Input> inputs_of(InputKind kind, const std::shared_ptr<const ImportedFile>& file) {
+  const auto has_blocks = [](const ImportedProcess& process) {
+    return process.allocs + process.frees + process.seeds != 0;
+  };
+  const std::vector<ImportedProcess>& processes = file->processes;
+  const bool any = std::any_of(processes.begin(), processes.end(), has_blocks);
+  std::vector<Input> inputs;
+  for (size_t i = 0; i < processes.size(); ++i) {
+    if (any && !has_blocks(processes[i])) continue;
+    inputs.emplace_back(kind, file, static_cast<uint16_t>(i));
+  }
+  return inputs;
+}
+
+Error refuse(const std::filesystem::path& path, const std::string& why) {
+  return Error{path.string() + ": " + why +
+               "; give a run directory, a trace.msm, or a csv or db of msMemScope"};
+}
+
+}  // namespace
+
+Result<std::vector<Input>> open_input(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  const FileKind kind = is_file ? file_kind(path) : FileKind::kTrace;
+  const bool ours = path.filename() == kLogName || path.filename() == kSlabName;
+  switch (ours ? FileKind::kTrace : kind) {
+    case FileKind::kTrace: {
+      Result<TraceReader> opened = TraceReader::open(path);
+      if (!opened) return opened.error();
+      std::vector<Input> inputs;
+      inputs.emplace_back(path.string(), std::make_unique<TraceReader>(std::move(opened).value()));
+      return inputs;
+    }
+    case FileKind::kCsv: {
+      auto file = import_csv(path);
+      if (!file) return file.error();
+      return inputs_of(InputKind::kCsv, file.value());
+    }
+    case FileKind::kDb: {
+      auto file = import_db(path);
+      if (!file) return file.error();
+      return inputs_of(InputKind::kDb, file.value());
+    }
+    case FileKind::kEmpty:
+      return refuse(path, "the file is empty (0 bytes)");
+    case FileKind::kPythonTrace:
+      return refuse(path, "it holds Python functions only; the dump beside it holds the memory");
+    case FileKind::kUtf16:
+      return refuse(path, "text in UTF-16; save it as UTF-8");
+    case FileKind::kPickle:
+      return refuse(path, "a pickle, a PyTorch snapshot perhaps; those cannot be read yet");
+    case FileKind::kUnknown:
+      break;
+  }
+  return refuse(path,
+                "at its first line: neither a trace, nor SQLite, nor a csv with the columns "
+                "ID,Event,Event Type,...");
+}
+
+}  // namespace memscope

@@ -1,0 +1,79 @@
+// Rows of msMemScope -> events. One row is one event, and a record of its owner or of what it says
+// about the device where it does.
+//
+//   MALLOC, FREE    HAL -> driver (pinned where the device is the host), PTA, ATB, MINDSPORE ->
+//   pool,
+//                   PTA_WORKSPACE -> workspace, HOST -> pinned or, with `total`, tensor,
+//                   HOST_PINNED -> pinned, HOST_MALLOC -> host, PYTHON -> python
+//   shadow:true     MALLOC: alive before recording began, a seed. FREE: freed while not recording,
+//   or
+//                   at the end no free at all (imported_events.h tells)
+//   the rest        Step, Window, Mark, Launch, Access, Oom, PoolSnapshot, Counter, PythonTrace
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/where.h"
+#include "import/columns.h"
+#include "import/imported_file.h"
+#include "trace/records.h"
+#include "tsl/robin_map.h"
+
+namespace memscope {
+
+class RowEvents {
+ public:
+  static constexpr size_t kMaxProcesses = 4096, kMaxThreads = 1 << 20;
+
+  explicit RowEvents(ImportedFile& file) : file_(file) {}
+
+  void add(const FileRow& row);
+  void bad(const FileRow& row, std::string problem);
+  // A row of a Python trace: FuncInfo, StartTime(ns), EndTime(ns), Thread Id, Process Id.
+  void add_python(std::string_view function, std::string_view start, std::string_view end,
+                  std::string_view tid, std::string_view pid);
+
+ private:
+  struct Attr;
+  using Problem = std::string;  // "" for none
+  Problem common(const FileRow& row);
+  Problem block(const FileRow& row, bool is_malloc);
+  Problem place(const FileRow& row, const Attr& attr, AddressClass& address_class);
+  void counters(const Attr& attr);
+  void counter(std::string_view name, std::string_view value);
+  Problem access(const FileRow& row);
+  Problem launch(const FileRow& row);
+  Problem mark(const FileRow& row);
+  Problem system(const FileRow& row);
+  Problem snapshot(const FileRow& row);
+  Problem out_of_memory(const FileRow& row);
+
+  template <typename Record>
+  void record(const Record& record, Where where, StackId stack = {});
+  void put(SpoolEntry entry, std::span<const uint64_t> words = {});
+  bool choose_process(uint64_t pid);
+  uint32_t thread_of(uint64_t tid);
+  StackId stack_of(const FileRow& row);
+
+  ImportedFile& file_;
+  tsl::robin_map<uint64_t, uint16_t> parts_;    // by pid
+  tsl::robin_map<uint64_t, uint32_t> threads_;  // by tid
+  tsl::robin_map<uint64_t, uint64_t> values_;   // of counters, by name and place
+  std::vector<uint64_t> words_;
+  uint8_t device_type_ = Device::kNpu;  // of devices that are numbers
+  // Of the row at hand.
+  uint16_t part_ = 0;
+  uint64_t pid_ = 0, time_ = 0, id_ = 0;
+  uint32_t thread_ = 0;
+  uint8_t order_ = 0;
+  std::optional<Device> device_;
+  bool on_host_ = false;
+  Where where_;
+  bool has_process_ = false;
+};
+
+}  // namespace memscope
