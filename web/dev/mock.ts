@@ -111,7 +111,7 @@ function graph(q: URLSearchParams): Buffer {
     first.push(items.length);
   }
   const pad = (x: number): number => Math.ceil(x / 8) * 8;
-  const buffer = Buffer.alloc(64 + 48 * n + pad((n + 1) * 4) + items.length * 8 + pad(items.length * 4) + pad(items.length));
+  const buffer = Buffer.alloc(64 + 48 * n + pad(n * 4) + pad((n + 1) * 4) + items.length * 8 + pad(items.length * 4) + pad(items.length));
   buffer.write('MSG1', 0);
   buffer.writeUInt32LE(columns ? 1 : 0, 4);
   [t0, t1, m0, m1].forEach((v, i) => buffer.writeDoubleLE(v, 8 + 8 * i));
@@ -119,6 +119,7 @@ function graph(q: URLSearchParams): Buffer {
   buffer.writeUInt32LE(items.length, 44);
   let o = 64;
   for (const list of [begin, at, totals, totals, totals, totals.map(() => 0)]) for (const v of list) { buffer.writeDoubleLE(v, o); o += 8; }
+  o += pad(n * 4);
   first.forEach((v, i) => buffer.writeUInt32LE(v, o + 4 * i));
   o += pad((n + 1) * 4);
   for (const item of items) { buffer.writeDoubleLE(item.bytes, o); o += 8; }

@@ -24,6 +24,8 @@ export interface Graph {
   low: Float64Array;
   high: Float64Array;
   base: Float64Array;
+  /** The state that is drawn, for `locate`: several events may share an instant. */
+  state: Uint32Array;
   first: Uint32Array;
   bytes: Float64Array;
   block: Uint32Array;
@@ -59,7 +61,7 @@ export function decodeGraph(buffer: ArrayBuffer): Graph {
   const flags = view.getUint32(4, true);
   const slices = view.getUint32(40, true);
   const items = view.getUint32(44, true);
-  const size = 64 + 6 * slices * 8 + pad8((slices + 1) * 4) + items * 8 + pad8(items * 4) + items;
+  const size = 64 + 6 * slices * 8 + pad8(slices * 4) + pad8((slices + 1) * 4) + items * 8 + pad8(items * 4) + items;
   if (buffer.byteLength < size) throw new Error('graph: cut short');
   let offset = 64;
   const doubles = (count: number): Float64Array => {
@@ -89,6 +91,7 @@ export function decodeGraph(buffer: ArrayBuffer): Graph {
     low: doubles(slices),
     high: doubles(slices),
     base: doubles(slices),
+    state: words(slices),
     first: words(slices + 1),
     bytes: doubles(items),
     block: words(items),
@@ -104,6 +107,7 @@ export interface Hit {
   from: number;
   to: number;
   at: number;
+  state: number;
   total: number;
 }
 
@@ -125,6 +129,7 @@ export function hitGraph(graph: Graph, t: number, height: number): Hit | null {
         from,
         to,
         at: graph.at[slice] ?? t,
+        state: graph.state[slice] ?? 0,
         total: graph.total[slice] ?? 0,
       };
     }

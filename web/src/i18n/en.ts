@@ -67,6 +67,13 @@ export const en = {
   'verdict.title': 'Diagnosis',
   'verdict.running': 'The diagnosis is being made …',
 
+  // --- advice, by cause; English has the diagnosis' own words, which name more
+  'advice.kept': 'At {1} store a detached number (x.item()) or a copy on the CPU, bound the container, or clear it each step.',
+  'advice.leak': 'What {0} allocates is never freed: look for the list, dict, attribute or closure that keeps it.',
+  'advice.cycle': 'Break the reference cycle that keeps what {0} allocates, or call gc.collect() each step.',
+  'advice.unbounded_cache': 'Bound the cache that keeps what {0} allocates, or clear it.',
+  'advice.host_leak': 'Find what keeps the native memory that {0} allocates: nothing frees it as the steps go by.',
+
   // --- timeline
   'timeline.title': 'Timeline',
   'timeline.order': 'Order',

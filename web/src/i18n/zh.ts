@@ -66,6 +66,12 @@ export const zh: Record<keyof typeof en, string> = {
   'verdict.title': '诊断',
   'verdict.running': '正在诊断……',
 
+  'advice.kept': '在 {1} 处改存脱离计算图的数值（x.item()）或 CPU 上的副本，给容器设上限，或每步清空。',
+  'advice.leak': '{0} 处分配的内存从未释放：请找出持有它的列表、字典、属性或闭包。',
+  'advice.cycle': '打断持有 {0} 所分配内存的循环引用，或每步调用 gc.collect()。',
+  'advice.unbounded_cache': '给持有 {0} 所分配内存的缓存设上限，或定期清空。',
+  'advice.host_leak': '找出是什么持有 {0} 处分配的本地内存：随着步数增加，没有任何代码释放它。',
+
   'timeline.title': '时间线',
   'timeline.order': '顺序',
   'timeline.order.alloc': '按分配先后',

@@ -16,6 +16,7 @@ import { Icon } from '../ui/icon';
 import { classColour, cssColour, rampColour } from '../ui/palette';
 import { Select } from '../ui/select';
 import { theme, type Theme } from '../ui/theme';
+import { accusedSites } from '../timeline/data';
 import { icicle, type Tile, treemapTiles } from './layout';
 
 const kRow = 21;
@@ -190,7 +191,7 @@ function Picture({ data }: { data: Composition }) {
           </button>
         ))}
       </nav>
-      {ownerless && <Empty title={t('composition.owner.none')} action={t('composition.owner.none.do')} />}
+      {ownerless && <p class="note">{t('composition.owner.none')} {t('composition.owner.none.do')}</p>}
       {nothing && <Empty title={t('composition.empty')} action={t('composition.empty.do')} />}
       <div class="tiles" ref={host}>
         <div style={{ height: shape === 'icicle' ? `${deepest}px` : '100%', position: 'relative' }}>
@@ -211,6 +212,7 @@ function tileColour(node: CompositionNode, difference: boolean, look: Theme): st
     return node.value > 0 ? `color-mix(in oklab, var(--grown) ${25 + share * 75}%, var(--tile-rest))` : `color-mix(in oklab, var(--shrunk) ${25 + share * 75}%, var(--tile-rest))`;
   }
   if (node.kind === 'other' || node.kind === 'root') return cssColour(classColour(0, look, 'other'));
+  if (node.site !== null && node.self !== 0 && accusedSites.value.has(node.site)) return cssColour(classColour(0, look, 'accused'));
   if (node.kind === 'frame' && !node.user) return 'var(--tile-library)';
   if (node.kind === 'class') return cssColour(rampColour((node.depth % 8) / 8, look));
   return cssColour(classColour(hash(node.name) % 12, look));

@@ -16,6 +16,7 @@ import { Empty } from '../ui/empty';
 import { FrameLine } from '../ui/frame';
 import { Icon } from '../ui/icon';
 import { SourceView } from '../ui/source';
+import { adviceText } from './verdicts';
 import { threadText } from '../timeline/hover';
 
 export function DetailPanel() {
@@ -87,7 +88,7 @@ function BlockFacts({ block }: { block: Block }) {
   const here = pool.value;
   return (
     <>
-      {verdict && <p class="accusation">{verdict.advice}</p>}
+      {verdict && <p class="accusation">{adviceText(verdict)}</p>}
       {frame ? <FrameLine frame={frame} /> : block.site && <p class="place">{shorten(block.site.place, 80)}</p>}
       {frame && <SourceView file={frame.file} line={frame.line} around={3} />}
       <dl class="facts">

@@ -23,8 +23,8 @@ type Row = Cell[];
 
 // The columns shown, in order; what the server has beside them is for filters and exports.
 const kShown: Record<Table, readonly string[]> = {
-  blocks: ['block', 'address', 'size', 'begin', 'end', 'lifetime', 'step', 'end_step', 'site', 'function', 'owner', 'thread'],
-  events: ['event', 'kind', 'time', 'block', 'address', 'size', 'allocated', 'step', 'site', 'function', 'owner', 'thread'],
+  blocks: ['block', 'size', 'site', 'begin', 'end', 'lifetime', 'step', 'end_step', 'function', 'owner', 'address', 'thread'],
+  events: ['event', 'kind', 'time', 'size', 'block', 'site', 'allocated', 'step', 'function', 'owner', 'address', 'thread'],
 };
 
 const kTypes: Record<Table, Record<string, ColumnType>> = {
@@ -107,7 +107,7 @@ export function RowsPane({ table }: { table: Table }) {
   }, [here?.id, generation, block, where, sort]);
 
   if (!here) return null;
-  const names = kShown[table];
+  const names = kShown[table].filter((name) => name !== 'owner' || here.owners);
   const columns: GridColumn<Row>[] = names.map((name) => {
     const type = kTypes[table][name] ?? 'text';
     return {

@@ -3,12 +3,12 @@
 
 import { signal } from '@preact/signals';
 
-import type { Verdict } from '../api/diagnosis';
+import type { Frame, Verdict } from '../api/diagnosis';
 import { formatBytes, formatBytesSigned, formatCount, formatPercent } from '../format/bytes';
 import { shorten } from '../format/path';
-import { type Key, kDictionaries, plural, t } from '../i18n';
+import { type Key, kDictionaries, language, plural, t } from '../i18n';
 import { session, showVerdict, status, view } from '../state/store';
-import { FrameLine } from '../ui/frame';
+import { FrameLine, placeOf } from '../ui/frame';
 
 const suspectsOpen = signal(false);
 
@@ -29,6 +29,15 @@ function total(verdict: Verdict): string {
   const parts = [blocks === '' ? formatBytes(verdict.bytes_total) : t('verdict.total', formatBytes(verdict.bytes_total), blocks)];
   if (verdict.first_step !== null) parts.push(t('verdict.since', formatCount(verdict.first_step)));
   return parts.join(' · ');
+}
+
+/** In English the diagnosis' own words; else what its cause asks for, if it is one of the common ones. */
+export function adviceText(verdict: Verdict): string {
+  if (language.value === 'en') return verdict.advice;
+  const key = verdict.kept_at && (verdict.cause === 'leak' || verdict.cause === 'retained_graph') ? 'advice.kept' : `advice.${verdict.cause}`;
+  if (!(key in kDictionaries.en) || !verdict.site) return verdict.advice;
+  const place = (frame: Frame): string => `${placeOf(frame)}${frame.text !== null && frame.text.length <= 60 ? `（${frame.text}）` : ''}`;
+  return t(key as Key, place(verdict.site), verdict.kept_at ? place(verdict.kept_at) : '');
 }
 
 function limitText(verdict: Verdict): string {
@@ -96,7 +105,7 @@ function Card({ verdict, kind, first }: { verdict: Verdict; kind: 'none' | 'verd
           )}
         </div>
       )}
-      {verdict.advice !== '' && <p class="advice" lang="en"><b>{t('verdict.advice')}</b>{verdict.advice}</p>}
+      {verdict.advice !== '' && <p class="advice" title={verdict.advice}><b>{t('verdict.advice')}</b>{adviceText(verdict)}</p>}
     </article>
   );
 }

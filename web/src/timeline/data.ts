@@ -29,9 +29,13 @@ export function seriesKeys(): string[] {
   if (!here || !from) return [];
   const keys = [`allocated:${here.id}`];
   if (here.reserved) keys.push(`reserved:${here.id}`);
+  // The other pools of the process: their curves lie below, on the same time axis.
+  for (const other of session.value?.pools ?? []) {
+    if (other.input === here.input && other.id !== here.id && keys.length < 8) keys.push(`allocated:${other.id}`);
+  }
   from.counters.forEach((counter, index) => {
     const mine = counter.device === null || counter.device === here.device;
-    if (mine && keys.length < 12) keys.push(`counter:${from.id}:${index}`);
+    if (mine && keys.length < 16) keys.push(`counter:${from.id}:${index}`);
   });
   return keys;
 }

@@ -45,7 +45,7 @@ export function followHover(): () => void {
         hit.block !== null
           ? ask<Hover>('hover', { pool: here, block: hit.block })
           : ask<Located>('locate', {
-              pool: here, t: Math.round(hit.at), bytes: Math.max(0, Math.floor(now.bytes)), order: view.value.order,
+              pool: here, state: hit.state, bytes: Math.max(0, Math.floor(now.bytes)), order: view.value.order,
               colour: view.value.colour, classes: legend.value ? classList(legend.value, view.value.hidden) : null,
             }).then((found) => found.summary);
       asked.then(

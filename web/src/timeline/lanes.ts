@@ -3,6 +3,7 @@
 
 import type { Lanes } from '../api/types';
 import { formatBytes } from '../format/bytes';
+import { shorten } from '../format/path';
 import type { Range } from './viewport';
 import { kGutter, kMargin } from './chart';
 
@@ -13,6 +14,8 @@ export interface CounterLane {
   label: string;
   values: (number | null)[];
   time: Range;
+  /** A curve of another pool: a click goes there. */
+  pool: number | null;
 }
 
 export interface LaneColours {
@@ -40,9 +43,10 @@ export interface LaneItem {
   end: number;
   text: string;
   k?: number;
+  pool?: number;
 }
 
-interface Row {
+export interface Row {
   kind: 'steps' | 'phases' | 'marks' | 'counter';
   label: string;
   top: number;
@@ -102,7 +106,7 @@ export class LaneCanvas {
     for (const row of rows) {
       context.fillStyle = colours.faint;
       context.textAlign = 'right';
-      context.fillText(row.label, kGutter - 8, row.top + row.height / 2, kGutter - 12);
+      context.fillText(shorten(row.label, 13), kGutter - 8, row.top + row.height / 2, kGutter - 12);
       context.save();
       context.beginPath();
       context.rect(kGutter, row.top, right - kGutter, row.height);
@@ -214,7 +218,12 @@ export function laneHit(
   lanes: Lanes | null, rows: readonly Row[], t: number, y: number, tolerance: number,
 ): LaneItem | null {
   const row = rows.find((candidate) => y >= candidate.top && y < candidate.top + candidate.height);
-  if (!row || !lanes) return null;
+  if (!row) return null;
+  if (row.counter) {
+    const { pool, label } = row.counter;
+    return pool === null ? null : { lane: 'counter', begin: t, end: t, text: label, pool };
+  }
+  if (!lanes) return null;
   if (row.kind === 'steps') {
     const step = lanes.steps.find((candidate) => t >= candidate.begin && t < candidate.end);
     return step ? { lane: 'steps', begin: step.begin, end: step.end, text: stepText(step), k: step.k } : null;

@@ -1,7 +1,7 @@
 // The style sheet's colours as the canvases need them, and how each line is drawn.
 
 import { t } from '../i18n';
-import { input } from '../state/store';
+import { input, pool, session } from '../state/store';
 import { cssVariable } from '../ui/css';
 import type { ChartColours, LineStyle } from './chart';
 import type { LaneColours } from './lanes';
@@ -49,7 +49,12 @@ export function lineLook(key: string): LineLook {
     over,
   });
   if (key === 'floor') return line(t('timeline.line.floor'), '--line-floor', true, 1, [3, 3]);
-  if (key.startsWith('allocated:')) return line(t('timeline.line.allocated'), '--line-allocated', true, 1.5);
+  const poolId = Number(key.split(':')[1]);
+  if (key.startsWith('allocated:') && poolId !== pool.value?.id) {
+    const other = session.value?.pools.find((candidate) => candidate.id === poolId);
+    return line(other?.name ?? key, '--line-allocated', false, 1.25);
+  }
+  if (key.startsWith('allocated:')) return line(t('timeline.line.allocated'), '--line-allocated', true, 1);
   if (key.startsWith('reserved:')) return line(t('timeline.line.reserved'), '--line-reserved', true, 1.5);
   const counter = input.value?.counters[Number(key.split(':')[2])];
   const name = counter?.name ?? key;

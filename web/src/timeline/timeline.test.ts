@@ -16,7 +16,7 @@ function graphOf(slices: Slice[], t1: number, m1: number, m0 = 0): ArrayBuffer {
   const items = slices.flatMap((slice) => slice.items);
   const pad8 = (n: number): number => Math.ceil(n / 8) * 8;
   const s = slices.length;
-  const buffer = new ArrayBuffer(64 + 48 * s + pad8((s + 1) * 4) + items.length * 8 + pad8(items.length * 4) + pad8(items.length));
+  const buffer = new ArrayBuffer(64 + 48 * s + pad8(s * 4) + pad8((s + 1) * 4) + items.length * 8 + pad8(items.length * 4) + pad8(items.length));
   const view = new DataView(buffer);
   view.setUint32(0, 0x3147534d, true);
   view.setFloat64(8, slices[0]?.begin ?? 0, true);
@@ -30,6 +30,8 @@ function graphOf(slices: Slice[], t1: number, m1: number, m0 = 0): ArrayBuffer {
     [slice.begin, slice.begin, total, total, total, 0].forEach((value, k) => view.setFloat64(64 + (k * s + i) * 8, value, true));
   });
   let offset = 64 + 48 * s;
+  slices.forEach((_slice, i) => view.setUint32(offset + 4 * i, 100 + i, true));
+  offset += pad8(s * 4);
   let first = 0;
   slices.forEach((slice, i) => {
     view.setUint32(offset + 4 * i, first, true);
@@ -58,6 +60,7 @@ describe('the answer of graph', () => {
     const graph = decodeGraph(graphOf(kTwo, 10, 100));
     expect(Array.from(graph.begin)).toEqual([0, 5]);
     expect(Array.from(graph.total)).toEqual([60, 90]);
+    expect(Array.from(graph.state)).toEqual([100, 101]);
     expect(Array.from(graph.first)).toEqual([0, 1, 4]);
     expect(Array.from(graph.bytes)).toEqual([60, 60, 20, 10]);
     expect(Array.from(graph.cls)).toEqual([1, 1, 2, 3]);
@@ -69,7 +72,7 @@ describe('the answer of graph', () => {
   });
   it('tells what lies at a place', () => {
     const graph = decodeGraph(graphOf(kTwo, 10, 100));
-    expect(hitGraph(graph, 7, 65)).toMatchObject({ block: 8, from: 60, to: 80, total: 90 });
+    expect(hitGraph(graph, 7, 65)).toMatchObject({ block: 8, from: 60, to: 80, total: 90, state: 101 });
     expect(hitGraph(graph, 7, 85)).toMatchObject({ block: null, cls: 3, from: 80, to: 90 });
     expect(hitGraph(graph, 2, 65)).toBeNull(); // above the stack
     expect(hitGraph(graph, 11, 5)).toBeNull(); // after the answer's window

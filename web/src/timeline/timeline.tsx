@@ -19,7 +19,7 @@ import { chartColours, laneColours, lineLook } from './look';
 import { accusedSites, lanes, legend, lineData, plotWidth } from './data';
 import { attachGestures, type GestureTarget } from './gestures';
 import { GraphSource } from './graph_source';
-import { LaneCanvas, laneHit, laneRows, rowsHeight } from './lanes';
+import { LaneCanvas, laneHit, laneRows, type Row, rowsHeight } from './lanes';
 import { classList, graphColours, LegendBar } from './legend';
 import { Overview } from './overview';
 import { Toolbar, boxMode } from './toolbar';
@@ -30,6 +30,7 @@ const size = signal<[number, number]>([0, 0]);
 const box = signal<{ left: number; top: number; width: number; height: number } | null>(null);
 const graphError = signal<string | null>(null);
 const merged = signal<number | null>(null);
+let rowsOnScreen: Row[] = [];
 /** Overscan of the picture in time, as a share of the window at either side. */
 const kOverscan = 0.12;
 
@@ -134,7 +135,7 @@ function mountTimeline(host: HTMLElement, canvas: HTMLCanvasElement, outer: HTML
       void theme.value;
       const data = lineData.value;
       if (!data) return;
-      const shown = data.series.filter((series) => !series.key.startsWith('counter:') || lineLook(series.key).over);
+      const shown = data.series.filter((series) => lineLook(series.key).over);
       const styles = shown.map((series) => lineLook(series.key).style);
       const values = shown.map((series) => series.values);
       const floor = data.series[0]?.low;
@@ -148,10 +149,16 @@ function mountTimeline(host: HTMLElement, canvas: HTMLCanvasElement, outer: HTML
       const data = lineData.value;
       void theme.value;
       const counters = (data?.series ?? [])
-        .filter((series) => series.key.startsWith('counter:') && !lineLook(series.key).over)
-        .map((series) => ({ label: lineLook(series.key).style.label, values: series.values, time: data?.time ?? [0, 1] as const }));
+        .filter((series) => !lineLook(series.key).over)
+        .map((series) => ({
+          label: lineLook(series.key).style.label,
+          values: series.values,
+          time: data?.time ?? ([0, 1] as const),
+          pool: series.key.startsWith('allocated:') ? Number(series.key.split(':')[1]) : null,
+        }));
       const labels = { steps: t('timeline.lane.steps'), phases: t('timeline.lane.phases'), marks: t('timeline.lane.marks') };
       const rows = laneRows(lanes.value, counters, labels);
+      rowsOnScreen = rows;
       canvas.style.height = `${rowsHeight(rows)}px`;
       const width = size.value[0];
       if (width > 100) laneCanvas.draw(width, timeWindow.value, lanes.value, rows, laneColours(), getComputedStyle(document.body).fontFamily);
@@ -198,9 +205,9 @@ function mountTimeline(host: HTMLElement, canvas: HTMLCanvasElement, outer: HTML
 function gestureTarget(chart: Chart, source: GraphSource): GestureTarget {
   const hitAt = (time: number, bytes: number): Hit | null =>
     source.picture ? hitGraph(source.picture.graph, time, bytes) : null;
-  const locate = (time: number, bytes: number): Promise<Located> =>
+  const locate = (state: number, bytes: number): Promise<Located> =>
     ask<Located>('locate', {
-      pool: pool.value?.id, t: Math.round(time), bytes: Math.max(Math.floor(bytes), 0), order: view.value.order,
+      pool: pool.value?.id, state, bytes: Math.max(Math.floor(bytes), 0), order: view.value.order,
       colour: view.value.colour, classes: legend.value ? classList(legend.value, view.value.hidden) : null,
     });
   return {
@@ -221,7 +228,7 @@ function gestureTarget(chart: Chart, source: GraphSource): GestureTarget {
       const hit = hitAt(time, bytes);
       if (!hit) { selectBlock(null); return; }
       if (hit.block !== null) { selectBlock(hit.block); return; }
-      locate(hit.at, bytes).then((found) => selectBlock(found.block), () => selectBlock(null));
+      locate(hit.state, bytes).then((found) => selectBlock(found.block), () => selectBlock(null));
     },
     doubleClick: (time, shift) =>
       patch(shift ? { against: Math.round(time), tab: 'composition' } : { at: Math.round(time), tab: 'composition' }),
@@ -238,13 +245,13 @@ function attachLanes(canvas: HTMLCanvasElement, outer: HTMLElement): () => void 
     const [t0, t1] = timeWindow.value;
     const scale = (t1 - t0) / Math.max(size.value[0] - kGutter - kMargin, 1);
     const at = t0 + (event.clientX - bounds.left - kGutter) * scale;
-    const labels = { steps: '', phases: '', marks: '' };
-    const item = laneHit(lanes.value, laneRows(lanes.value, [], labels), at, event.clientY - bounds.top, 5 * scale);
+    const item = laneHit(lanes.value, rowsOnScreen, at, event.clientY - bounds.top, 5 * scale);
     return { at, item, inside: at >= t0 && at <= t1 };
   };
   canvas.addEventListener('click', (event) => {
     const { item } = find(event);
-    if (item && item.end > item.begin) jumpTo(frameRange([item.begin, item.end], 0.15, wholeTime.value, kShortestTime), null);
+    if (item?.pool !== undefined) patch({ pool: item.pool, bytes: null, block: null, pins: [], site: null, hidden: [], zoom: '' });
+    else if (item && item.end > item.begin) jumpTo(frameRange([item.begin, item.end], 0.15, wholeTime.value, kShortestTime), null);
   }, { signal: control.signal });
   canvas.addEventListener('pointermove', (event) => {
     const { at, item, inside } = find(event);

@@ -32,7 +32,7 @@ function channel(linear: number): number {
 /** The colour of class `index`; `other` classes (everything too small to name) are grey. */
 export function classColour(index: number, theme: Theme, kind: 'named' | 'other' | 'accused' = 'named'): Rgb {
   const dark = theme === 'dark';
-  if (kind === 'accused') return dark ? oklch(0.66, 0.19, 25) : oklch(0.6, 0.2, 26);
+  if (kind === 'accused') return dark ? oklch(0.6, 0.16, 25) : oklch(0.62, 0.175, 26);
   if (kind === 'other') return dark ? oklch(0.45, 0.01, 255) : oklch(0.8, 0.01, 255);
   const hue = kHues[index % kHues.length] ?? 0;
   const round = Math.floor(index / kHues.length);

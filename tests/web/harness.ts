@@ -1,0 +1,129 @@
+// A run to look at, the viewer's server on it, and a browser: Debian's Chromium, headless.
+//
+// The command is MSMEMSCOPE_BUILD_DIR's msmemscope, else .venv's. What is made lies in a temporary
+// directory and goes with it.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+export const kRoot = fileURLToPath(new URL('../..', import.meta.url));
+const kPython = join(kRoot, '.venv/bin/python');
+const kBuild = process.env['MSMEMSCOPE_BUILD_DIR'];
+const kCommand = kBuild ? join(kBuild, 'msmemscope') : join(kRoot, '.venv/bin/msmemscope');
+
+export class Scratch {
+  readonly path = mkdtempSync(join(tmpdir(), 'msmemscope-web-'));
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Runs a Python program with the package under test. */
+export function python(...words: string[]): void {
+  const environment = kBuild ? { ...process.env, PYTHONPATH: join(kRoot, 'python') } : process.env;
+  execFileSync(kPython, words, { cwd: tmpdir(), env: environment, stdio: ['ignore', 'ignore', 'pipe'], timeout: 90_000 });
+}
+
+/** The demo's run, of `steps` steps. */
+export function recordDemo(directory: string, steps: number): string {
+  const output = join(directory, 'demo');
+  python(join(kRoot, 'examples/memory_leak_demo.py'), `--steps=${steps}`, `--output=${output}`);
+  return output;
+}
+
+export class Viewer {
+  private constructor(private readonly child: ChildProcess, readonly address: string) {}
+
+  static async start(...inputs: string[]): Promise<Viewer> {
+    const web = join(kRoot, 'web/dist');
+    if (!existsSync(join(web, 'index.html'))) throw new Error('web/dist is not built: npm run build in web/');
+    const child = spawn(kCommand, ['view', '--no-browser', '--no-cache', ...inputs], {
+      env: { ...process.env, MSMEMSCOPE_WEB_DIR: web },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const address = await new Promise<string>((resolve, reject) => {
+      let said = '';
+      const listen = (chunk: Buffer): void => {
+        said += chunk.toString();
+        const found = /http:\/\/\S+/.exec(said);
+        if (found) resolve(found[0]);
+      };
+      child.stdout.on('data', listen);
+      child.stderr.on('data', listen);
+      child.on('exit', (status) => reject(new Error(`${dirname(kCommand)}: view ended with ${status ?? 'a signal'}: ${said}`)));
+    });
+    return new Viewer(child, address);
+  }
+
+  stop(): void {
+    this.child.removeAllListeners('exit');
+    this.child.kill('SIGTERM');
+  }
+}
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+    // As root, as in CI, Chromium has no sandbox of its own.
+    args: ['--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
+  });
+}
+
+export interface Look {
+  width?: number;
+  height?: number;
+  theme?: 'light' | 'dark';
+  language?: 'en' | 'zh';
+  scale?: number;
+}
+
+/** A page of its own; what it complains of, and what it asks of anybody else, is collected. */
+export async function openPage(browser: Browser, look: Look = {}): Promise<{ page: Page; complaints: string[] }> {
+  const options: BrowserContextOptions = {
+    viewport: { width: look.width ?? 1440, height: look.height ?? 900 },
+    colorScheme: look.theme ?? 'light',
+    locale: look.language === 'zh' ? 'zh-CN' : 'en-US',
+    deviceScaleFactor: look.scale ?? 1,
+    acceptDownloads: true,
+  };
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  page.on('request', (request) => {
+    const { hostname, protocol } = new URL(request.url());
+    if (protocol !== 'data:' && protocol !== 'blob:' && hostname !== '127.0.0.1') complaints.push(`asked for ${request.url()}`);
+  });
+  return { page, complaints };
+}
+
+/** The page with its verdicts and its first picture of the block graph. */
+export async function openViewer(page: Page, address: string, fragment = ''): Promise<void> {
+  await page.goto(`${address}${fragment === '' ? '' : `#${fragment}`}`);
+  await page.locator('.verdict .cause').first().waitFor();
+  await pictureReady(page);
+}
+
+/** Until the canvas of the chart shows blocks: pixels that are neither ground nor line. */
+export async function pictureReady(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const canvas = document.querySelector<HTMLCanvasElement>('.plot canvas');
+    const context = canvas?.getContext('2d');
+    if (!canvas || !context || canvas.width === 0) return false;
+    const x = Math.floor(canvas.width * 0.9);
+    const column = context.getImageData(x, 0, 1, canvas.height).data;
+    let painted = 0;
+    for (let i = 0; i < column.length; i += 4) {
+      const [r = 0, g = 0, b = 0, a = 0] = column.slice(i, i + 4);
+      if (a > 250 && Math.max(r, g, b) - Math.min(r, g, b) > 30) painted += 1;
+    }
+    return painted > 10;
+  });
+}

@@ -1,0 +1,23 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const web = fileURLToPath(new URL('../../web', import.meta.url));
+
+// Browser tests: `npm run e2e` in web/. `npm run screenshots` runs screenshots.ts the same way.
+export default defineConfig({
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  cacheDir: `${web}/node_modules/.vite-e2e`,
+  resolve: {
+    alias: {
+      'playwright-core': `${web}/node_modules/playwright-core/index.mjs`,
+      vitest: `${web}/node_modules/vitest/dist/index.js`,
+    },
+  },
+  test: {
+    include: process.env['MSMEMSCOPE_SCREENSHOTS'] ? ['screenshots.ts'] : ['*.test.ts'],
+    environment: 'node',
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    fileParallelism: false,
+  },
+});
