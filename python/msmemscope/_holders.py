@@ -1,11 +1,13 @@
 """Who holds the blocks under suspicion, and the line that put them there.
 
-For each group of suspect blocks: the Python tensors that lie in them, the container they have in
-common, the path to it from a module, class, closure or live frame, and, where exactly one statement
-of the user's source can be it, the statement that stores. All of it goes into the trace as holder
-records, one a block.
+For each group of suspect blocks (the blocks of one line): the Python tensors that lie in them, the
+container they have in common, the path to it from a module, class, closure or live frame, and,
+where exactly one statement of the user's source can be it, the statement that stores. What has no
+holder may be kept by an autograd graph, whose root is looked for (_graph), or by cycles that nobody
+reaches (_cycles). All of it goes into the trace as holder records, one a block, with the cause
+where one is proven.
 
-Takes at most about a second, runs no user code and changes nothing; what cannot be found is left
+Takes at most about two seconds, runs no user code and changes nothing; what cannot be found is left
 out, never guessed.
 """
 
@@ -14,8 +16,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import sys
-import sysconfig
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,14 +23,17 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ._agent import RECORD_HOLDER, RECORD_SOURCE, Agent
+from ._cycles import Link, closing, find_cycle
 from ._graph import Graphs
+from ._kept_at import file_of, kept_at, name_of, user_files
 from ._referrers import Found, LiveLocals, Step, Walk, local_values
-from ._statements import Statement, storing
+from ._statements import Statement
+from ._stores import cause_of, decorated, is_lru
 from ._tensors import tensors_in
 
-SECONDS = 1.0
+SECONDS = 2.0
 SAMPLES = 5
-MAX_GROUPS = 16
+MAX_GROUPS = 64
 MAX_RECORDS = 20_000
 MAX_SOURCE = 1 << 20
 _FORWARD_DEPTH = 5
@@ -45,67 +48,199 @@ class Group:
     frames: list[tuple[str, str]] = field(default_factory=list)  # (file, function) of its stack
 
 
+@dataclass
+class Keeper:
+    """What keeps blocks: the record's strings, and the statement."""
+
+    top: Any  # the container; None for a cycle
+    root: str
+    path: list[dict[str, object]]
+    text: str
+    statement: Statement | None
+    cause: str = ""
+    graph: bool = False  # graphs that it keeps keep blocks
+
+
+@dataclass
+class Held:
+    """A block that is kept."""
+
+    keeper: Keeper
+    address: int
+    birth: int
+    node: str | None  # the type of the tensor's grad_fn
+    inside: bool = False  # by a graph, not by itself
+
+
 def find_holders(groups: Sequence[dict[str, Any]], agent: Agent) -> int:
     """Writes the holder records of the groups; the number written."""
-    deadline = time.monotonic() + SECONDS
     parsed = [group for group in map(_group, groups[:MAX_GROUPS]) if group.births]
-    tensors, places = tensors_in(address for group in parsed for address in group.births)
-    if not tensors:
+    search = _Search([address for group in parsed for address in group.births])
+    if not search.tensors:
         return 0
-    at: dict[int, list[int]] = {}  # address -> positions in `tensors`
-    for position, place in enumerate(places):
-        at.setdefault(place, []).append(position)
-    live = LiveLocals()
-    written = 0
     for group in parsed:
-        if time.monotonic() > deadline or written >= MAX_RECORDS:
-            break
-        written += _find_group(group, tensors, at, live, deadline, agent)
-    return written
+        search.look_for(group)
+    return search.write(agent)
 
 
-def _find_group(
-    group: Group,
-    tensors: list[Any],
-    at: dict[int, list[int]],
-    live: LiveLocals,
-    deadline: float,
-    agent: Agent,
-) -> int:
-    present = [address for address in group.births if address in at]
-    if not present:
-        return 0
-    samples = [[tensors[p] for p in at[address]] for address in _spread(present, SAMPLES)]
-    found = Walk(samples, {id(tensors)}, live, deadline).run()
-    if found is not None:
-        top, steps = _container(found)
-        held = _reachable(top, {id(tensors[p]): a for a in present for p in at[a]})
-    else:
-        graphs = Graphs(deadline)
-        roots = [graphs.roots_of(sample) for sample in samples]
+class _Search:
+    """One question's walk: what was found for one group may answer the next."""
+
+    def __init__(self, addresses: list[int]) -> None:
+        self._deadline = time.monotonic() + SECONDS
+        self.tensors, places = tensors_in(addresses)
+        self._at: dict[int, list[int]] = {}  # address -> positions in `tensors`
+        for position, place in enumerate(places):
+            self._at.setdefault(place, []).append(position)
+        self._live = LiveLocals()
+        self._graphs: Graphs | None = None
+        self._keepers: list[Keeper] = []
+        self._held: list[Held] = []
+        self._sources: list[str] = []  # files whose text the agent may not have
+        self._hidden = False  # blocks without a Python tensor: C++ alone keeps them
+
+    def look_for(self, group: Group) -> None:
+        present = [address for address in group.births if address in self._at]
+        self._hidden = self._hidden or 2 * len(present) < len(group.births)
+        if not present or time.monotonic() > self._deadline:
+            return
+        if self._known(group, present):
+            return
+        samples = [
+            [self.tensors[p] for p in self._at[address]] for address in _spread(present, SAMPLES)
+        ]
+        found = Walk(samples, {id(self.tensors)}, self._live, self._deadline).run()
+        if found is not None:
+            keeper = self._keeper(found, group)
+            self._hold(keeper, group, _reachable(keeper.top, self._wanted(present)))
+        elif not self._in_graph(group, present, samples):
+            own = [self.tensors, self._graphs.tensors] if self._graphs else [self.tensors]
+            cycle = find_cycle(samples, own, self._live, self._deadline)
+            if cycle is not None:
+                self._hold(self._cycle(cycle, group), group, present)
+
+    def _wanted(self, present: list[int]) -> dict[int, int]:
+        return {id(self.tensors[p]): address for address in present for p in self._at[address]}
+
+    def _known(self, group: Group, present: list[int]) -> bool:
+        """Whether a container that was found before holds most of them, too."""
+        wanted = self._wanted(present)
+        for keeper in self._keepers:
+            held = [] if keeper.top is None else _reachable(keeper.top, wanted)
+            if 2 * len(held) > len(present):
+                self._hold(keeper, group, held)
+                return True
+        return False
+
+    def _in_graph(self, group: Group, present: list[int], samples: list[list[Any]]) -> bool:
+        if self._graphs is None:
+            self._graphs = Graphs(self._deadline)
+        roots = [self._graphs.roots_of(sample) for sample in samples]
         keepers = [[root for of_one in sample for root in of_one] for sample in roots]
-        own = {id(graphs.tensors), id(graphs.__dict__), id(tensors)}
-        own |= {id(sample) for sample in roots} | {id(one) for sample in roots for one in sample}
-        found = Walk([k for k in keepers if k], own | {id(keepers)}, live, deadline).run()
-        if found is None:
-            return 0
+        if not any(keepers):
+            return False
+        keeper = self._keeper_of(keepers)
+        if keeper is None:
+            own = {id(self._graphs.tensors), id(self._graphs.__dict__), id(self.tensors)}
+            own |= {id(one) for one in roots} | {id(one) for sample in roots for one in sample}
+            own |= {id(one) for one in keepers} | {id(keepers)}
+            found = Walk([k for k in keepers if k], own, self._live, self._deadline).run()
+            if found is None:
+                return False
+            keeper = self._keeper(found, group)
+        keeper.graph = True
+        # Of one line: what holds for the samples holds for the others.
+        self._hold(keeper, group, present, inside=True)
+        return True
+
+    def _keeper_of(self, roots: list[list[Any]]) -> Keeper | None:
+        """The container found before that holds a root of most of the samples."""
+        for keeper in self._keepers:
+            if keeper.top is None:
+                continue
+            held = _reachable(keeper.top, {id(root): id(root) for one in roots for root in one})
+            kept = set(held)
+            if 2 * sum(any(id(root) in kept for root in one) for one in roots) > len(roots):
+                return keeper
+        return None
+
+    def _keeper(self, found: Found, group: Group) -> Keeper:
         top, steps = _container(found)
-        held = present  # of one site: what holds for the samples holds for the others
-    statement = _kept_at(found, steps, group)
-    strings = (
-        found.root,
-        json.dumps([_step_json(step) for step in found.steps]),
-        statement.file if statement else "",
-        statement.function if statement else "",
-        _readable(found),
-        "",
-    )
-    lines = (statement.line, statement.end_line) if statement else (0, 0)
-    if statement and all(file != statement.file for file, _ in group.frames):
-        _keep_source(statement.file, agent)
-    for address in held[:MAX_RECORDS]:
-        agent.record(RECORD_HOLDER, (address, group.births[address], *lines), strings)
-    return len(held[:MAX_RECORDS])
+        name, kind = name_of(steps)
+        statement = decorated(top) if is_lru(top) else kept_at(found, steps, group.frames)
+        keeper = Keeper(
+            top,
+            found.root,
+            [_step_json(step) for step in found.steps],
+            _readable(found),
+            statement,
+            cause_of(top, name, kind == "attr", statement),
+        )
+        self._add(keeper, group)
+        return keeper
+
+    def _cycle(self, links: list[Link], group: Group) -> Keeper:
+        files = user_files(
+            [file_of(link.owner) for link in links] + [file for file, _ in group.frames]
+        )
+        named = {(link.kind, link.name): link for link in links}
+        keeper = Keeper(
+            None,
+            "class",
+            [_step_json(Step(kind, name, link.value)) for (kind, name), link in named.items()],
+            "unreachable: "
+            + ", ".join(f"{_type_name(link.owner)}.{link.name}" for link in named.values()),
+            closing(links, files),
+            "cycle",
+        )
+        self._add(keeper, group)
+        return keeper
+
+    def _add(self, keeper: Keeper, group: Group) -> None:
+        self._keepers.append(keeper)
+        statement = keeper.statement
+        if statement and all(file != statement.file for file, _ in group.frames):
+            self._sources.append(statement.file)
+
+    def _hold(
+        self, keeper: Keeper, group: Group, addresses: list[int], inside: bool = False
+    ) -> None:
+        for address in addresses:
+            node = _grad_fn_type(self.tensors[self._at[address][0]])
+            self._held.append(Held(keeper, address, group.births[address], node, inside))
+
+    def write(self, agent: Agent) -> int:
+        for file in dict.fromkeys(self._sources):
+            _keep_source(file, agent)
+        for held in self._held[:MAX_RECORDS]:
+            keeper, statement = held.keeper, held.keeper.statement
+            cause, path = keeper.cause, keeper.path
+            if held.inside:
+                cause = "retained_graph"
+                node = held.node or ""
+                path = [*path, {"kind": "ref", "name": "grad_fn", "type": node, "len": None}]
+            elif held.node is not None and (keeper.graph or self._hidden):
+                cause = "retained_graph"  # it keeps a graph, and what graphs keep has piled up
+            strings = (
+                keeper.root,
+                json.dumps(path),
+                statement.file if statement else "",
+                statement.function if statement else "",
+                keeper.text,
+                cause,
+            )
+            lines = (statement.line, statement.end_line) if statement else (0, 0)
+            agent.record(RECORD_HOLDER, (held.address, held.birth, *lines), strings)
+        return len(self._held[:MAX_RECORDS])
+
+
+def _grad_fn_type(tensor: Any) -> str | None:
+    """The type of the node that made a tensor; None where there is none: no graph hangs on it."""
+    try:
+        node = tensor.grad_fn
+    except Exception:  # as in _graph
+        return None
+    return None if node is None else type(node).__name__
 
 
 def _keep_source(path: str, agent: Agent) -> None:
@@ -202,94 +337,6 @@ def _referents(things: list[Any]) -> list[Any]:
     return captured + gc.get_referents(*plain)
 
 
-# -- the storing statement -------------------------------------------------------------------------
-
-
-def _kept_at(found: Found, steps: list[Step], group: Group) -> Statement | None:
-    name, kind = _name_of(steps)
-    if not name:
-        return None
-    attribute = kind == "attr"
-    candidates: list[Statement] = []
-    for file in _files(found, steps, group):
-        for statement in storing(file, name, attribute, kind == "global"):
-            if statement not in candidates:
-                candidates.append(statement)
-    if found.root in ("frame", "closure") and not attribute:
-        # A local name means something in its own function (and those inside it) only.
-        own = _base_function(found.where)
-        candidates = [c for c in candidates if _base_function(c.function) == own]
-    if len(candidates) == 1:
-        return candidates[0]
-    on_stack = [
-        c
-        for c in candidates
-        if any(
-            os.path.realpath(c.file) == file and c.function.rpartition(".")[2] == _last(function)
-            for file, function in group.frames
-        )
-    ]
-    return on_stack[0] if len(on_stack) == 1 else None
-
-
-def _base_function(qualified: str) -> str:
-    return qualified.partition(".<locals>")[0]
-
-
-def _last(function: str) -> str:
-    return function.rpartition(".")[2]
-
-
-def _name_of(steps: list[Step]) -> tuple[str, str]:
-    """The innermost name on the way to the container, and the kind of its step."""
-    for step in reversed(steps):
-        if step.kind in ("attr", "global", "local", "cell") and step.name.isidentifier():
-            return step.name, step.kind
-    return "", ""
-
-
-def _files(found: Found, steps: list[Step], group: Group) -> list[str]:
-    """Source files that may hold the storing statement: of the root's owner, of the classes on the
-    path, of the allocating stack. The user's own only, and none newer than this process."""
-    owners = [found.file]
-    for step in steps:
-        module = sys.modules.get(str(getattr(type(step.value), "__module__", "")))
-        owners.append(getattr(module, "__file__", None))
-    owners.extend(file for file, _ in group.frames)
-    files: dict[str, None] = {}
-    for owner in owners:
-        if isinstance(owner, str) and owner.endswith(".py"):
-            path = os.path.abspath(owner)
-            if _is_user(path) and not _is_newer(path):
-                files[os.path.realpath(path)] = None
-    return list(files)
-
-
-_LIBRARIES = tuple(
-    os.path.realpath(path) + os.sep
-    for path in {
-        sysconfig.get_paths().get("stdlib", ""),
-        sysconfig.get_paths().get("platstdlib", ""),
-        os.path.dirname(os.path.abspath(__file__)),
-    }
-    if path
-)
-
-
-def _is_user(path: str) -> bool:
-    real = os.path.realpath(path)
-    inside = f"{os.sep}site-packages{os.sep}" in real or f"{os.sep}dist-packages{os.sep}" in real
-    return not inside and not real.startswith(_LIBRARIES)
-
-
-def _is_newer(path: str) -> bool:
-    """Whether the file was changed after this process began: its lines may be others by now."""
-    try:
-        return os.stat(path).st_mtime > os.stat(f"/proc/{os.getpid()}").st_ctime
-    except OSError:
-        return True
-
-
 # -- text ------------------------------------------------------------------------------------------
 
 
@@ -303,15 +350,17 @@ def _length(value: Any) -> int | None:
 
 
 def _step_json(step: Step) -> dict[str, object]:
-    kind = type(step.value)
     return {
         "kind": step.kind,
         "name": step.name,
-        "type": kind.__name__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__name__}",
+        "type": _type_name(step.value),
         "len": _length(step.value),
     }
+
+
+def _type_name(thing: Any) -> str:
+    kind = type(thing)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def _readable(found: Found) -> str:

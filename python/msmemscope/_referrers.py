@@ -335,6 +335,8 @@ def edge(parent: Any, child: Any) -> tuple[str, str]:
         return "item", key_of(parent, child)
     if issubclass(kind, (list, tuple, set, frozenset)) or kind.__name__ == "deque":
         return "item", "*"
+    if kind.__name__ == "_lru_cache_wrapper" and kind.__module__ == "functools":
+        return "item", "*"  # a kept result; the wrapped function is in its __dict__
     if kind is CellType:
         return "cell", ""
     if kind is FrameType:

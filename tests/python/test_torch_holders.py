@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ class Result:
         self.path: list[dict[str, Any]] = json.loads(self.records[0][1][1]) if self.records else []
         self.line, self.end_line = self.records[0][0][2:4] if self.records else (0, 0)
         self.file, self.function, self.text = self.records[0][1][2:5] if self.records else ("",) * 3
+        self.causes = {strings[5] for _, strings in self.records}
 
 
 def find(module: Any, tensors: list[Any], agent: FakeAgent, function: str = "run") -> Result:
@@ -389,9 +390,286 @@ def test_activations_that_only_a_kept_loss_s_graph_holds(
     hidden = list(module.addresses)
     module.addresses.clear()
     result = find(module, hidden, fake_agent)
-    assert steps(result) == [("global", "losses"), ("item", "*")]
+    assert steps(result) == [("global", "losses"), ("item", "*"), ("ref", "grad_fn")]
     assert result.line == line_of(module, "losses.append")
     assert len(result.records) == 10
+    assert result.causes == {"retained_graph"}
+
+
+def test_a_kept_root_is_told_from_what_its_graph_keeps(
+    program: Program, fake_agent: FakeAgent
+) -> None:
+    from msmemscope._holders import find_holders
+
+    module = program(
+        """
+        losses = []
+        hidden = []
+        def run(count):
+            w = torch.ones(64, requires_grad=True)
+            for _ in range(count):
+                h = w.exp()
+                hidden.append(h)
+                losses.append((h * h).sum())
+        """
+    )
+    module.run(10)
+    groups = []
+    for function, tensors in (("forward", module.hidden), ("run", module.losses)):
+        blocks = [{"addr": address(t), "size": 8, "birth": n + 1} for n, t in enumerate(tensors)]
+        site = {"file": module.__file__, "function": function, "line": 1}
+        groups.append({"site": site, "blocks": blocks})
+    module.hidden.clear()
+    find_holders(groups, fake_agent)
+    result = Result(fake_agent)
+    assert len(result.records) == 20
+    assert result.causes == {"retained_graph"}
+    kinds = [json.loads(strings[1])[-1]["kind"] for _, strings in result.records]
+    assert kinds == ["ref"] * 10 + ["item"] * 10, "hidden by the graph, losses by the list"
+
+
+def test_a_kept_root_alone_proves_no_graph(program: Program, fake_agent: FakeAgent) -> None:
+    module = program(
+        """
+        outputs = []
+        def run(count):
+            w = torch.ones(64, requires_grad=True)
+            for _ in range(count):
+                outputs.append(w * 2)
+        """
+    )
+    module.run(10)
+    result = find(module, list(module.outputs), fake_agent)
+    assert result.causes == {""}
+
+
+CYCLES = {
+    "a link to itself": (
+        """
+        class Node:
+            def __init__(self, value):
+                self.value = value
+                self.other = self
+        def run(count):
+            for _ in range(count):
+                Node(torch.zeros(8))
+        """,
+        "self.other = self",
+    ),
+    "parent and child": (
+        """
+        class Node:
+            def __init__(self):
+                self.parent = None
+                self.children = []
+                self.value = torch.zeros(8)
+        def run(count):
+            for _ in range(count):
+                top, leaf = Node(), Node()
+                leaf.parent = top
+                top.children.append(leaf)
+        """,
+        "top.children.append(leaf)",
+    ),
+    "a function that calls itself": (
+        """
+        def make():
+            tensor = torch.zeros(8)
+            def inner(depth):
+                return tensor if depth == 0 else inner(depth - 1)
+            inner(1)
+        def run(count):
+            for _ in range(count):
+                make()
+        """,
+        "def inner(depth):",
+    ),
+}
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
+
+
+def made_by(run: Callable[[int], Any]) -> list[Any]:
+    old = {id(thing) for thing in gc.get_objects() if type(thing) is torch.Tensor}
+    run(10)
+    return [t for t in gc.get_objects() if type(t) is torch.Tensor and id(t) not in old]
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_what_only_unreachable_cycles_keep(
+    program: Program, fake_agent: FakeAgent, no_collection: None, name: str
+) -> None:
+    source, closed = CYCLES[name]
+    module = program(source)
+    made = made_by(module.run)
+    count = len(made)
+    result = find(module, made, fake_agent)
+    assert result.causes == {"cycle"}
+    assert len(result.records) == count
+    assert result.line == line_of(module, closed)
+    gc.collect()
+    assert made_by(lambda _: None) == [], "the walk keeps none of it"
+
+
+@pytest.mark.parametrize("how", ["global", "local", "c"])
+def test_a_cycle_that_somebody_reaches_is_no_garbage(
+    program: Program, fake_agent: FakeAgent, no_collection: None, how: str
+) -> None:
+    module = program(
+        """
+        kept = []
+        class Node:
+            def __init__(self, how):
+                self.value = torch.zeros(8)
+                self.other = self
+                if how == "global":
+                    kept.append(self)
+        def run(count, how, then):
+            nodes = [Node(how) for _ in range(count)]
+            if how == "c":
+                import ctypes
+                for node in nodes:
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(node))
+            if how != "local":
+                nodes = None
+            return then()
+        """
+    )
+    old = {id(thing) for thing in gc.get_objects() if type(thing) is torch.Tensor}
+
+    def ask() -> Result:
+        made = [t for t in gc.get_objects() if type(t) is torch.Tensor and id(t) not in old]
+        assert len(made) == 10
+        return find(module, made, fake_agent)
+
+    result: Result = module.run(10, how, ask)
+    assert "cycle" not in result.causes
+
+
+STORES = {
+    "lru_cache": (
+        """
+        import functools
+        @functools.lru_cache(maxsize=None)
+        def table(n):
+            return torch.zeros(8)
+        def run(count):
+            for n in range(count):
+                table(n)
+        """,
+        "unbounded_cache",
+        "@functools.lru_cache",
+    ),
+    "lru_cache of tuples": (
+        """
+        import functools
+        @functools.lru_cache(maxsize=None)
+        def table(n):
+            return n, torch.zeros(8)
+        def run(count):
+            for n in range(count):
+                table(n)
+        """,
+        "unbounded_cache",
+        "@functools.lru_cache",
+    ),
+    "lru_cache with a size": (
+        """
+        import functools
+        @functools.lru_cache(maxsize=100)
+        def table(n):
+            return torch.zeros(8)
+        def run(count):
+            for n in range(count):
+                table(n)
+        """,
+        "none",
+        "@functools.lru_cache",
+    ),
+    "a memo": (
+        """
+        memo = {}
+        def table(n):
+            if n not in memo:
+                memo[n] = torch.zeros(8)
+            return memo[n]
+        def run(count):
+            for n in range(count):
+                table(n)
+        """,
+        "unbounded_cache",
+        "memo[n] = torch",
+    ),
+    "a memo of an object": (
+        """
+        class Tables:
+            def __init__(self):
+                self.known = {}
+            def get(self, n):
+                found = self.known.get(n)
+                if found is None:
+                    found = self.known[n] = torch.zeros(8)
+                return found
+        tables = Tables()
+        def run(count):
+            for n in range(count):
+                tables.get(n)
+        """,
+        "unbounded_cache",
+        "found = self.known[n]",
+    ),
+    "a log by step": (
+        """
+        log = {}
+        def run(count):
+            for n in range(count):
+                log[n] = torch.zeros(8)
+            return [log[n] for n in range(count)]
+        """,
+        "",
+        "log[n] = torch",
+    ),
+    "a deque with a length": (
+        """
+        from collections import deque
+        recent = deque(maxlen=60)
+        def run(count):
+            for n in range(count):
+                recent.append(torch.zeros(8))
+        """,
+        "none",
+        "recent.append",
+    ),
+    "a list that is cut": (
+        """
+        recent = []
+        def run(count):
+            for n in range(count):
+                recent.append(torch.zeros(8))
+                if len(recent) > 60:
+                    recent.pop(0)
+        """,
+        "none",
+        "recent.append",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_what_kind_of_store_it_is(program: Program, fake_agent: FakeAgent, name: str) -> None:
+    source, cause, kept = STORES[name]
+    module = program(source)
+    result = find(module, made_by(module.run), fake_agent, function="table")
+    assert len(result.records) == 10
+    assert result.causes == {cause}
+    assert result.line == line_of(module, kept)
 
 
 def test_tensors_that_only_an_autograd_graph_keeps_come_to_no_harm(
