@@ -214,4 +214,11 @@ std::optional<uint64_t> file_count(std::string_view text) {
   return number->value;
 }
 
+std::optional<uint64_t> file_time(std::string_view text) {
+  const auto time = file_count(text);
+  if (!time || *time == 0 || *time > INT64_MAX) return std::nullopt;
+  const bool micro = *time >= 1'000'000'000'000'000 && *time < 10'000'000'000'000'000;
+  return micro ? *time * 1000 : *time;
+}
+
 }  // namespace memscope

@@ -42,5 +42,7 @@ struct FileNumber {
 std::optional<FileNumber> file_number(std::string_view text);
 // The same, not negative.
 std::optional<uint64_t> file_count(std::string_view text);
+// A Timestamp(ns) in ns. Old files have microseconds under the same heading: 16 digits.
+std::optional<uint64_t> file_time(std::string_view text);
 
 }  // namespace memscope

@@ -26,6 +26,10 @@ constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+constexpr bool is_alphanumeric(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 // Reads cells of a csv in turn; `short_` where the text ended before it was clear.
 class Cells {
  public:
@@ -42,6 +46,31 @@ class Cells {
       if (!or_none || !word("N/A")) return false;
     }
     return end(quoted);
+  }
+  // `0`, `cpu`, `cuda:1`, `N/A`.
+  bool device() {
+    const bool quoted = take('"');
+    constexpr size_t kLongest = 12;
+    const size_t start = at_;
+    if (text_.substr(at_).starts_with("0x")) return false;
+    while (at_ < text_.size() && at_ - start < kLongest &&
+           (is_alphanumeric(text_[at_]) || text_[at_] == ':' || text_[at_] == '/')) {
+      ++at_;
+    }
+    if (at_ == text_.size()) return cut();
+    return at_ != start && end(quoted);
+  }
+  // `0x12`, `18`, `N/A`.
+  bool address() {
+    const bool quoted = take('"');
+    constexpr size_t kLongest = 20;
+    const size_t start = at_;
+    while (at_ < text_.size() && at_ - start < kLongest &&
+           (is_alphanumeric(text_[at_]) || text_[at_] == '/')) {
+      ++at_;
+    }
+    if (at_ == text_.size()) return cut();
+    return at_ != start && end(quoted);
   }
   bool one_of_events() {
     const bool quoted = take('"');
@@ -152,9 +181,10 @@ Looks looks_like_row(std::string_view text) {
   return answer(yes, cells);
 }
 
-Looks looks_like_times(std::string_view text) {
+Looks looks_like_after_name(std::string_view text) {
   Cells cells(text);
-  const bool yes = cells.number(false) && cells.number(true) && cells.number(true);
+  const bool yes = cells.number(false) && cells.number(true) && cells.number(true) &&
+                   cells.device() && cells.address();
   return answer(yes, cells);
 }
 

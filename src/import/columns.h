@@ -76,8 +76,8 @@ class ColumnMap {
 // Whether text can be a row's beginning in the original's order: `123,MALLOC,`.
 enum class Looks : uint8_t { kNo, kYes, kTooShort };
 Looks looks_like_row(std::string_view text);
-// A name's end: what follows is a timestamp, a process and a thread.
-Looks looks_like_times(std::string_view text);
+// A name's end: what follows is a timestamp, a process, a thread, a device and an address.
+Looks looks_like_after_name(std::string_view text);
 
 // Whether a file that starts so is a csv of memory events, or of Python functions.
 bool starts_dump(std::string_view start);

@@ -32,7 +32,7 @@ size_t name_end(std::string_view text, size_t at) {
   for (;;) {
     at = text.find("\",", at);
     if (at == kNone || at >= line) return kNone;
-    if (looks_like_times(text.substr(at + 2)) == Looks::kYes) return at;
+    if (looks_like_after_name(text.substr(at + 2)) == Looks::kYes) return at;
     ++at;
   }
 }
@@ -198,7 +198,7 @@ CsvRows::End CsvRows::quoted(std::string_view text, size_t& at, size_t place, Fi
       doubled = true;
       // As the original wrote a name that ends in a quote: `"say "hi"",1700...`.
       if (is_name && quote + 2 < text.size() && text[quote + 2] == ',') {
-        const Looks looks = looks_like_times(text.substr(quote + 3));
+        const Looks looks = looks_like_after_name(text.substr(quote + 3));
         if (looks == Looks::kTooShort && !final_) return End::kMore;
         if (looks == Looks::kYes) {
           finish(quote + 1, quote + 2);
@@ -206,7 +206,7 @@ CsvRows::End CsvRows::quoted(std::string_view text, size_t& at, size_t place, Fi
         }
       }
     } else if (is_name && after == ',') {
-      const Looks looks = looks_like_times(text.substr(from + 1));
+      const Looks looks = looks_like_after_name(text.substr(from + 1));
       if (looks == Looks::kTooShort && !final_) return End::kMore;
       if (looks != Looks::kYes && known_end < quote) {
         if (!whole_line(text, from)) return End::kMore;
@@ -256,7 +256,7 @@ CsvRows::End CsvRows::bare_name(std::string_view text, size_t& at, Field& field)
       break;
     }
     if (end == kNone) end = comma;  // the first one, unless a better is found
-    const Looks looks = looks_like_times(text.substr(comma + 1));
+    const Looks looks = looks_like_after_name(text.substr(comma + 1));
     if (looks == Looks::kTooShort && !final_) return End::kMore;
     if (looks == Looks::kYes) {
       end = comma;
@@ -349,20 +349,34 @@ bool CsvRows::deliver(size_t count, size_t used, End end, Row& row) {
   return true;
 }
 
+// The window is full and the row has no end in it: goes on to the next line that looks like a row
+// (with columns in an order of their own: to the next line).
 void CsvRows::skip_long_row(Row& row) {
-  const std::string_view text(window_.data() + begin_, end_ - begin_);
-  size_t used = text.size();
-  for (size_t line = 0; (line = text.find('\n', line)) != kNone;) {
-    used = ++line;
-    if (columns_.standard() && looks_like_row(text.substr(line)) == Looks::kYes) break;
-  }
   row.cells = {};
   row.cells.line = line_;
-  row.cells.whole = {offset_ + begin_, used};
+  row.cells.whole.offset = offset_ + begin_;
   row.problem = "it is longer than " + std::to_string(kMaxRow >> 20) + " MiB";
-  line_ += static_cast<uint64_t>(
-      std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(used), '\n'));
-  begin_ += used;
+  bool line_begins = false;
+  for (bool found = false; !found;) {
+    const std::string_view text(window_.data() + begin_, end_ - begin_);
+    size_t used = 0;
+    for (;;) {
+      if (line_begins) {
+        const Looks looks = columns_.standard() ? looks_like_row(text.substr(used)) : Looks::kYes;
+        found = looks == Looks::kYes;
+        if (found || (looks == Looks::kTooShort && !final_)) break;
+      }
+      const size_t line = text.find('\n', used);
+      line_begins = line != kNone;
+      used = line_begins ? line + 1 : text.size();
+      if (!line_begins) break;
+    }
+    line_ += static_cast<uint64_t>(
+        std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(used), '\n'));
+    begin_ += used;
+    if (!found && (final_ || !refill())) break;
+  }
+  row.cells.whole.size = offset_ + begin_ - row.cells.whole.offset;
 }
 
 }  // namespace memscope

@@ -7,7 +7,8 @@
 // The original escapes nothing: a message with quotes, commas or line ends in it is written raw
 // between two quotes. So a quote ends a field only where what follows can follow it:
 //
-//   Name    `",` and then a timestamp, a process and a thread; without quotes likewise at a comma
+//   Name    `",` and then a timestamp, a process, a thread, a device and an address; without quotes
+//           likewise at a comma
 //   Attr    `}"` and a comma or the line's end; `}` without quotes
 //   others  RFC 4180: quotes inside are doubled
 //

@@ -32,14 +32,6 @@ std::string_view name_of(const FileRow& row) {
   return is_none(name) ? std::string_view() : name.substr(0, kMaxText);
 }
 
-// Old files have microseconds under the same heading: 16 digits.
-std::optional<uint64_t> file_time(std::string_view text) {
-  const auto time = file_count(text);
-  if (!time || *time == 0 || *time > INT64_MAX) return std::nullopt;
-  const bool micro = *time >= 1'000'000'000'000'000 && *time < 10'000'000'000'000'000;
-  return micro ? *time * 1000 : *time;
-}
-
 Where device_where(std::optional<Device> device, Layer layer) {
   return device ? Where{layer, *device} : Where{};
 }
