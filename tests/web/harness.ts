@@ -38,10 +38,19 @@ export function recordDemo(directory: string, steps: number): string {
 export class Viewer {
   private constructor(private readonly child: ChildProcess, readonly address: string) {}
 
-  static async start(...inputs: string[]): Promise<Viewer> {
+  static start(...inputs: string[]): Promise<Viewer> {
+    return Viewer.run(['--no-cache', ...inputs]);
+  }
+
+  /** With an index in the cache directory, as users have it. */
+  static startCached(...inputs: string[]): Promise<Viewer> {
+    return Viewer.run(inputs);
+  }
+
+  private static async run(words: readonly string[]): Promise<Viewer> {
     const web = join(kRoot, 'web/dist');
     if (!existsSync(join(web, 'index.html'))) throw new Error('web/dist is not built: npm run build in web/');
-    const child = spawn(kCommand, ['view', '--no-browser', '--no-cache', ...inputs], {
+    const child = spawn(kCommand, ['view', '--no-browser', ...words], {
       env: { ...process.env, MSMEMSCOPE_WEB_DIR: web },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -153,6 +153,8 @@ describe('the timeline', () => {
     if (!whole) throw new Error('no input');
     const at = whole.begin + 0.75 * (whole.end - whole.begin);
     expect((at - zoomed[0]) / (zoomed[1] - zoomed[0])).toBeCloseTo(0.75, 1);
+    // The axes show what the address says.
+    expect(await page.locator('.plot').getAttribute('data-shown')).toBe(`${zoomed[0]}-${zoomed[1]}`);
     expect(zoomed[1] - zoomed[0]).toBeLessThan((whole.end - whole.begin) * 0.5);
     await pictureReady(page);
     await page.keyboard.press('Backspace');

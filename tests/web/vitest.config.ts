@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config';
 
 const web = fileURLToPath(new URL('../../web', import.meta.url));
 
-// Browser tests: `npm run e2e` in web/. `npm run screenshots` runs screenshots.ts the same way.
+// Browser tests: `npm run e2e` in web/. `npm run screenshots` and `npm run frames` run those
+// files the same way.
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   cacheDir: `${web}/node_modules/.vite-e2e`,
@@ -14,7 +15,7 @@ export default defineConfig({
     },
   },
   test: {
-    include: process.env['MSMEMSCOPE_SCREENSHOTS'] ? ['screenshots.ts'] : ['*.test.ts'],
+    include: [process.env['MSMEMSCOPE_WEB_RUN'] ?? '*.test.ts'],
     environment: 'node',
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -38,6 +38,11 @@ export function parseFilter(column: string, type: ColumnType, text: string): Con
   return value === null ? null : { column, op: compared?.[1] ?? '=', value };
 }
 
+/** The table follows the window of the timeline. */
+export function onlyWindow(state: { filters: Readonly<Record<string, string>> }): boolean {
+  return state.filters['window'] === '1';
+}
+
 export interface Filters {
   conditions: Condition[];
   /** Columns whose filter cannot be understood. */

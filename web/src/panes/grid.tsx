@@ -29,6 +29,8 @@ interface GridProps<Row> {
   columns: readonly GridColumn<Row>[];
   /** Changes whenever other rows are meant. */
   rowsKey: string;
+  /** Changes when the same rows may read differently: a run that is still being written. */
+  generation: number;
   load: (offset: number, limit: number) => Promise<{ total: number; rows: Row[] }>;
   table: TableState;
   onTable: (table: TableState) => void;
@@ -50,6 +52,7 @@ export function Grid<Row>(props: GridProps<Row>) {
   const { columns, load, rowsKey, table, onTable, idOf, selected, onOpen, rowHeight = 26 } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pages = useRef(new Map<number, Row[] | 'asked'>());
+  const before = useRef(new Map<number, Row[] | 'asked'>());
   const [total, setTotal] = useState<number | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [top, setTop] = useState(0);
@@ -81,12 +84,23 @@ export function Grid<Row>(props: GridProps<Row>) {
   };
 
   useEffect(() => {
-    key.current = rowsKey;
+    key.current = `${rowsKey}|${props.generation}`;
     pages.current = new Map();
+    before.current = new Map();
     setActive(null);
     scrollTo(0, 0);
     fetchPage(0);
   }, [rowsKey]);
+
+  // The same rows anew: they stay on screen, where they are, until the answer is there.
+  useEffect(() => {
+    const now = `${rowsKey}|${props.generation}`;
+    if (key.current === now) return;
+    key.current = now;
+    before.current = pages.current;
+    pages.current = new Map();
+    fetchPage(Math.floor(top / kPage));
+  }, [props.generation]);
 
   useEffect(() => {
     const element = scroller.current;
@@ -138,8 +152,10 @@ export function Grid<Row>(props: GridProps<Row>) {
   });
 
   const rowAt = (index: number): Row | null => {
-    const page = pages.current.get(Math.floor(index / kPage));
-    return page && page !== 'asked' ? (page[index % kPage] ?? null) : null;
+    const number = Math.floor(index / kPage);
+    const page = pages.current.get(number);
+    const shown = page && page !== 'asked' ? page : before.current.get(number);
+    return shown && shown !== 'asked' ? (shown[index % kPage] ?? null) : null;
   };
 
   const onKey = (event: KeyboardEvent): void => {

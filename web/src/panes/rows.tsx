@@ -1,6 +1,5 @@
 // The tables of blocks and of events: the columns the server names, its filters, its exports.
 
-import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 
 import { ask, downloadAddress } from '../api/client';
@@ -16,7 +15,8 @@ import type { TableState } from '../state/view_state';
 import { Empty } from '../ui/empty';
 import { Icon } from '../ui/icon';
 import { Grid, type GridColumn } from './grid';
-import { parseFilters, sortText } from './filters';
+import { onlyWindow, parseFilters, sortText } from './filters';
+import { WindowSwitch } from './window_switch';
 
 type Table = 'blocks' | 'events';
 type Row = Cell[];
@@ -43,8 +43,6 @@ const kTracks: Partial<Record<string, string>> = {
   time: '104px', lifetime: '92px', step: '64px', end_step: '84px', site: 'minmax(170px, 2fr)', function: 'minmax(130px, 1.4fr)',
   owner: 'minmax(90px, 1fr)', thread: 'minmax(80px, 0.7fr)',
 };
-
-const kOnlyWindow = signal(false);
 
 function columnLabel(name: string): string {
   const key = `table.${name}`;
@@ -73,7 +71,7 @@ function CellText({ value, name, type }: { value: Cell; name: string; type: Colu
 
 function whereOf(table: Table, state: TableState): { where: string | null; wrong: string[] } {
   const { conditions, wrong } = parseFilters(state.filters, kTypes[table]);
-  if (kOnlyWindow.value) {
+  if (onlyWindow(state)) {
     const [t0, t1] = timeWindow.value;
     if (table === 'events') conditions.push({ column: 'time', op: 'in', value: [Math.floor(t0), Math.ceil(t1)] });
     else conditions.push({ op: 'born_in', value: [Math.floor(t0), Math.ceil(t1)] });
@@ -128,7 +126,8 @@ export function RowsPane({ table }: { table: Table }) {
     <Grid<Row>
       label={t(`tab.${table}` as Key)}
       columns={columns}
-      rowsKey={[table, here.id, generation, where, sort].join('|')}
+      rowsKey={[table, here.id, where, sort].join('|')}
+      generation={generation ?? 0}
       load={async (offset, limit) => {
         const answer = await ask<Rows>(table, { pool: here.id, where, sort, offset, limit });
         setPlaces(new Map(answer.columns.map((column, index) => [column.name, index])));
@@ -153,10 +152,7 @@ export function RowsPane({ table }: { table: Table }) {
         <>
           <Chips table={table} state={state} />
           {sum !== null && table === 'blocks' && <span class="sum">{t('word.total')} {formatBytes(sum)}</span>}
-          <label class="check" title={t('table.window.hint')}>
-            <input type="checkbox" checked={kOnlyWindow.value} onChange={() => (kOnlyWindow.value = !kOnlyWindow.value)} />
-            {t('table.window')}
-          </label>
+          <WindowSwitch state={state} onChange={(next) => patch({ [table]: next })} />
           <Export table={table} pool={here.id} where={where} sort={sort} />
         </>
       }
@@ -177,7 +173,7 @@ function Chips({ table, state }: { table: Table; state: TableState }) {
   return (
     <>
       {Object.entries(state.filters)
-        .filter(([column, text]) => !shown.has(column) && text !== '')
+        .filter(([column, text]) => !shown.has(column) && text !== '' && column !== 'window')
         .map(([column, text]) => (
           <button
             key={column} type="button" class="chip filter" title={t('table.clear')}

@@ -6,13 +6,14 @@ import { formatBytes, formatBytesSigned, formatCount } from '../format/bytes';
 import { formatDuration } from '../format/time';
 import { shorten } from '../format/path';
 import { t } from '../i18n';
-import { patch, pool, session, view } from '../state/store';
+import { patch, pool, session, timeWindow, view } from '../state/store';
 import { Empty } from '../ui/empty';
 import { SourceView } from '../ui/source';
 import { Spark } from '../ui/spark';
 import { signal } from '@preact/signals';
 import { Grid, type GridColumn } from './grid';
-import { sortText } from './filters';
+import { onlyWindow, sortText } from './filters';
+import { WindowSwitch } from './window_switch';
 
 const chosenRow = signal<SiteRow | null>(null);
 
@@ -48,15 +49,19 @@ export function SitesPane() {
   if (!here) return null;
   const sort = sortText(table.sort.slice(0, 1));
   const find = table.filters['place'] || null;
+  const window = onlyWindow(table) ? timeWindow.value : null;
+  const t0 = window ? Math.floor(window[0]) : null;
+  const t1 = window ? Math.ceil(window[1]) : null;
   const chosen = chosenRow.value?.site === site ? chosenRow.value : null;
   return (
     <div class="split">
       <Grid<SiteRow>
         label={t('tab.sites')}
         columns={columns()}
-        rowsKey={[here.id, generation, sort, find].join('|')}
+        rowsKey={[here.id, sort, find, t0, t1].join('|')}
+        generation={generation ?? 0}
         load={async (offset, limit) => {
-          const answer = await ask<Sites>('sites', { pool: here.id, sort, find, offset, limit });
+          const answer = await ask<Sites>('sites', { pool: here.id, sort, find, offset, limit, t0, t1 });
           const known = answer.rows.find((row) => row.site === view.peek().site);
           if (known) chosenRow.value = known;
           return { total: answer.total, rows: answer.rows };
@@ -69,6 +74,7 @@ export function SitesPane() {
           chosenRow.value = row;
           patch({ site: row.site === site ? null : row.site });
         }}
+        bar={<WindowSwitch state={table} onChange={(next) => patch({ sites: next })} />}
         empty={<Empty title={t('sites.empty')} action={t('sites.empty.do')} />}
       />
       {chosen && (

@@ -78,7 +78,7 @@ export function followTimeline(): void {
     const here = pool.value?.id;
     const diagnosis = session.value?.diagnosis;
     if (here === undefined || !diagnosis) return undefined;
-    return ask<Sites>('sites', { pool: here, limit: 1000 }, abort).then((answer) => {
+    return ask<Sites>('sites', { pool: here, sort: 'bytes_per_step:desc', limit: 100 }, abort).then((answer) => {
       accusedSites.value = new Map(
         answer.rows.filter((row) => row.verdict !== null).map((row) => [row.site, row.verdict ?? 0]),
       );

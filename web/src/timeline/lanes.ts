@@ -28,6 +28,7 @@ export interface LaneColours {
   oom: string;
   line: string;
   grid: string;
+  ground: string;
 }
 
 export interface LaneLabels {
@@ -194,9 +195,14 @@ export class LaneCanvas {
     context.strokeStyle = colours.grid;
     context.lineWidth = 1;
     context.strokeRect(0, bottom + 0.5, this.canvas.clientWidth, 0);
+    const text = formatBytes(top);
+    context.fillStyle = colours.ground;
+    context.globalAlpha = 0.8;
+    context.fillRect(kGutter + 2, row.top + 1, context.measureText(text).width + 5, 14);
+    context.globalAlpha = 1;
     context.fillStyle = colours.faint;
     context.textAlign = 'left';
-    context.fillText(formatBytes(top), kGutter + 4, row.top + 9);
+    context.fillText(text, kGutter + 4, row.top + 8);
   }
 
   private drawGaps(lanes: Lanes, x: (t: number) => number, height: number, right: number, colours: LaneColours): void {

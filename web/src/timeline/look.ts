@@ -34,6 +34,7 @@ export function laneColours(): LaneColours {
     oom: cssVariable('--danger'),
     line: cssVariable('--line-process'),
     grid: cssVariable('--grid'),
+    ground: cssVariable('--ground'),
   };
 }
 

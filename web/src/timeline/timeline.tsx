@@ -203,8 +203,14 @@ function mountTimeline(host: HTMLElement, canvas: HTMLCanvasElement, outer: HTML
 }
 
 function gestureTarget(chart: Chart, source: GraphSource): GestureTarget {
-  const hitAt = (time: number, bytes: number): Hit | null =>
-    source.picture ? hitGraph(source.picture.graph, time, bytes) : null;
+  // The sharper picture first; where it does not reach, the one behind it.
+  const hitAt = (time: number, bytes: number): Hit | null => {
+    const shown = [source.picture, source.backdrop].find((picture) => {
+      const graph = picture?.graph;
+      return graph && time >= graph.t0 && time <= graph.t1 && bytes >= graph.m0 && bytes <= graph.m1;
+    });
+    return shown ? hitGraph(shown.graph, time, bytes) : null;
+  };
   const locate = (state: number, bytes: number): Promise<Located> =>
     ask<Located>('locate', {
       pool: pool.value?.id, state, bytes: Math.max(Math.floor(bytes), 0), order: view.value.order,
