@@ -12,6 +12,7 @@
 #include "capture/elf_patch.h"
 #include "capture/python_stack.h"
 #include "capture/settings.h"
+#include "capture/siblings.h"
 #include "capture/sources/torch.h"
 #include "capture/trace_file.h"
 
@@ -64,7 +65,7 @@ void stop_recording() {
   wait_for_hooks_in_flight();
 }
 
-const char* end_trace(trace_file::WindowAction action) {
+const char* end_trace(WindowAction action) {
   const Locked control(state.control_lock);
   {
     const Locked trace(state.trace_lock);
@@ -72,8 +73,11 @@ const char* end_trace(trace_file::WindowAction action) {
     trace_file::close_window(action);
   }
   agent_thread::join();
-  const Locked trace(state.trace_lock);
-  trace_file::close();
+  {
+    const Locked trace(state.trace_lock);
+    trace_file::close();
+  }
+  siblings::sweep_at_end();
   return nullptr;
 }
 
@@ -103,6 +107,7 @@ void become_forked_child() noexcept {
   elf_patch::reset_lock_after_fork();
   agent_thread::forget_after_fork();
   trace_file::forget_after_fork();
+  siblings::forget_after_fork();
   for (Lane& lane : state.lanes) {
     lane.cursor = nullptr;
     lane.lane_seq = 0;
@@ -154,25 +159,37 @@ const char* start() {
   return nullptr;
 }
 
-const char* stop() {
+namespace {
+
+const char* end_window(WindowAction action) {
   const Locked control(state.control_lock);
   const Locked trace(state.trace_lock);
   if (state.recording.load(std::memory_order_relaxed) == 0) return nullptr;
   stop_recording();
-  trace_file::close_window(trace_file::WindowAction::kStop);
+  trace_file::close_window(action);
   return nullptr;
+}
+
+}  // namespace
+
+const char* stop() {
+  return end_window(WindowAction::kStop);
+}
+
+const char* stop_at_exit() {
+  return end_window(WindowAction::kExit);
 }
 
 const char* shutdown() {
   elf_patch::restore();
-  const char* why = end_trace(trace_file::WindowAction::kShutdown);
+  const char* why = end_trace(WindowAction::kShutdown);
   state.installed.store(0, std::memory_order_release);
   state.shadow.clear();
   return why;
 }
 
 const char* exiting() {
-  const char* why = end_trace(trace_file::WindowAction::kExit);
+  const char* why = end_trace(WindowAction::kExit);
   state.finished.store(1, std::memory_order_release);
   return why;
 }
@@ -182,6 +199,7 @@ const char* exiting() {
 // forked under somebody's lock makes its locks anew anyway.
 void fork_before() {
   if (state.fork_page == nullptr) return;
+  siblings::forked();
   const Locked control(state.control_lock);
   {
     const Locked trace(state.trace_lock);  // who starts the thread holds it, and looks at `forks`

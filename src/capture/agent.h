@@ -8,6 +8,7 @@ namespace memscope::capture::agent {
 const char* install();
 const char* start();
 const char* stop();
+const char* stop_at_exit();
 const char* shutdown();
 const char* exiting();
 

@@ -15,11 +15,13 @@
 #include "capture/elf_patch.h"
 #include "capture/fixed_text.h"
 #include "capture/inject.h"
+#include "capture/lane0.h"
 #include "capture/notices.h"
 #include "capture/python_stack.h"
 #include "capture/recorder.h"
 #include "capture/run_directory.h"
 #include "capture/settings.h"
+#include "capture/siblings.h"
 #include "capture/sources/torch.h"
 #include "capture/trace_file.h"
 
@@ -56,6 +58,9 @@ int start() {
 int stop() {
   return result(agent::stop());
 }
+int stop_at_exit() {
+  return result(agent::stop_at_exit());
+}
 int shutdown() {
   return result(agent::shutdown());
 }
@@ -79,8 +84,8 @@ int write_record(const Record& record) {
   pthread_mutex_lock(&state.trace_lock);
   const bool open = trace_file::is_open();
   if (open) {
-    trace_file::write_lane0(record);
-    trace_file::flush_lane0();
+    write_lane0(record);
+    flush_lane0();
   }
   pthread_mutex_unlock(&state.trace_lock);
   return result(open ? nullptr : "there is no trace yet: nothing was recorded");
@@ -209,6 +214,7 @@ constexpr msmemscope_agent_v1 kTable = {
     .fork_after_child = agent::fork_after_child,
     .preexisting = preexisting,
     .status = status,
+    .stop_at_exit = stop_at_exit,
 };
 
 // A copy of this library that was loaded before us, if any.
@@ -260,10 +266,11 @@ __attribute__((constructor)) void on_load() {
 // A program without Python ends through exit(): its trace is closed there. Where nothing calls this
 // (a signal, _exit), the slab stays and is read instead.
 __attribute__((destructor)) void on_unload() {
-  if (other_copy == nullptr && trace_file::is_open() && state.finished.load() == 0 &&
-      state.fork_page->alive.load() != 0) {
-    agent::exiting();
+  if (other_copy != nullptr || state.fork_page == nullptr || state.fork_page->alive.load() == 0) {
+    return;
   }
+  if (trace_file::is_open() && state.finished.load() == 0) agent::exiting();
+  siblings::sweep_last();
 }
 
 }  // namespace

@@ -52,6 +52,9 @@ struct msmemscope_agent_v1 {
   // A JSON object: directory of the trace ("" if none yet), recording, hooks patched, live blocks,
   // events by kind, dropped, torch. Returns the length needed.
   size_t (*status)(char* out, size_t size);
+  // As stop(), where the program is ending: what ended recording was the exit. What is recorded
+  // about the end (holders, settings) may follow, then exiting().
+  int (*stop_at_exit)(void);
 };
 
 __attribute__((visibility("default"))) const msmemscope_agent_v1* msmemscope_agent(void);

@@ -11,8 +11,10 @@
 
 #include "capture/agent_state.h"
 #include "capture/lane.h"
+#include "capture/lane0.h"
 #include "capture/notices.h"
 #include "capture/recorder.h"
+#include "capture/siblings.h"
 #include "capture/trace_file.h"
 
 namespace memscope::capture::agent_thread {
@@ -69,9 +71,11 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
     }
     while (trace_file::keep_next_source()) {
     }
-    trace_file::flush_lane0();
+    flush_lane0();
+    lane0::extend_gap();
   }
   pthread_mutex_unlock(&state.trace_lock);
+  siblings::sweep_if_due(now, stop_wanted);
 }
 
 void* run(void*) {

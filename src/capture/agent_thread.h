@@ -1,7 +1,7 @@
 // The agent's one thread: empties full slots into the log every few milliseconds, keeps source
-// files, writes clock anchors, and takes lanes back from threads that have ended. It starts with
-// the trace, blocks all signals, and is joined before Python forks (CPython >= 3.12 warns of
-// threads at fork) and started again after.
+// files, writes clock anchors, takes lanes back from threads that have ended, and seals the slabs
+// of other processes of the run that have died. It starts with the trace, blocks all signals, and
+// is joined before Python forks (CPython >= 3.12 warns of threads at fork) and started again after.
 #pragma once
 
 namespace memscope::capture::agent_thread {

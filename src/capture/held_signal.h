@@ -3,6 +3,7 @@
 // only fails with EFBIG; the program's handler never sees a signal that is ours.
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -19,9 +20,11 @@ class SizeSignalHeld {
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
   }
   ~SizeSignalHeld() {
+    const int error = errno;  // of the write, which the caller wants to know
     const timespec at_once{};
     if (!theirs_) (void)sigtimedwait(&set_, nullptr, &at_once);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
   }
   SizeSignalHeld(const SizeSignalHeld&) = delete;
   SizeSignalHeld& operator=(const SizeSignalHeld&) = delete;

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "capture/lane0.h"
 #include "capture/recorder.h"
-#include "capture/trace_file.h"
 
 namespace memscope::capture {
 namespace {
@@ -62,7 +62,7 @@ void write_pending() {
   for (size_t i = 0; i < known; ++i) {
     if (list[i].written || list[i].ready.load(std::memory_order_acquire) == 0) continue;
     list[i].written = true;
-    trace_file::write_lane0(NoticeRecord{.what = list[i].what, .why = list[i].why});
+    write_lane0(NoticeRecord{.what = list[i].what, .why = list[i].why});
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "capture/agent_state.h"
 #include "core/where.h"
+#include "trace/meta_text.h"
 
 namespace memscope::capture {
 
@@ -70,26 +71,6 @@ const char* set_device(std::string_view value) {
   return nullptr;
 }
 
-// The value of a string member of a flat JSON object, as the launcher writes it (with \" and \\ as
-// the only escapes that matter here). False if it is not there or does not fit.
-bool json_member(const char* json, const char* key, char* out, size_t size) {
-  char quoted[64];
-  std::snprintf(quoted, sizeof(quoted), "\"%s\"", key);
-  const char* at = std::strstr(json, quoted);
-  if (at == nullptr) return false;
-  at += std::strlen(quoted);
-  while (*at == ' ' || *at == ':') ++at;
-  if (*at++ != '"') return false;
-  size_t length = 0;
-  for (; *at != '\0' && *at != '"'; ++at) {
-    if (*at == '\\' && (at[1] == '"' || at[1] == '\\' || at[1] == '/')) ++at;
-    if (length + 1 >= size) return false;
-    out[length++] = *at;
-  }
-  out[length] = '\0';
-  return *at == '"';
-}
-
 }  // namespace
 
 const char* set(const char* key, const char* value) {
@@ -131,12 +112,17 @@ bool from_environment() {
   }
   const char* config = std::getenv("MSMEMSCOPE_CONFIG");
   char text[Settings::kPathMax];
-  if (config == nullptr || !json_member(config, "mode", text, sizeof(text)) ||
+  if (config == nullptr || !text_member(config, "mode", text, sizeof(text)) ||
       (std::strcmp(text, "command") != 0 && std::strcmp(text, "exec") != 0)) {
     return false;
   }
+  settings.has_launcher = std::strcmp(text, "command") == 0;
+  if (const char* launcher = std::getenv("MSMEMSCOPE_LAUNCHER");
+      launcher != nullptr && std::strlen(launcher) < sizeof(settings.launcher)) {
+    std::strcpy(settings.launcher, launcher);
+  }
   for (const char* key : {"output_path", "device", "slab_bytes"}) {
-    if (json_member(config, key, text, sizeof(text)) && text[0] != '\0') set(key, text);
+    if (text_member(config, key, text, sizeof(text)) && text[0] != '\0') set(key, text);
   }
   return true;
 }

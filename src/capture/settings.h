@@ -13,7 +13,9 @@ struct Settings {
   char slab_dir[kPathMax] = {};     // "" = in the process's directory, unless that is remote
   size_t slab_bytes = 0;            // 0 = the default for this kind of process
   size_t source_bytes = size_t{32} << 20;
-  int64_t rank = -1;  // -1 = from the environment, else none
+  int64_t rank = -1;          // -1 = from the environment, else none
+  bool has_launcher = false;  // it stays as the parent, and ends the run
+  char launcher[100] = {};    // where it listens, see launcher_line.h
 };
 
 extern Settings settings;

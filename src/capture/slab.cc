@@ -11,6 +11,7 @@
 #include <new>
 
 #include "capture/clock.h"
+#include "trace/process_identity.h"
 #include "trace/record_table.h"
 
 namespace memscope::capture {
@@ -38,7 +39,7 @@ void touch_pages(char* from, size_t bytes) {
 int Slab::create(const char* path, size_t bytes) {
   const size_t slots =
       std::clamp<size_t>((bytes - kSlabHeaderBytes) / kSlotBytes, 2, size_t{kMaxSlots});
-  const size_t total = kSlabHeaderBytes + slots * kSlotBytes;
+  const size_t total = kSlabHeaderBytes + (slots + 1) * kSlotBytes;
   const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return errno;
   int error = posix_fallocate(fd, 0, static_cast<off_t>(total));
@@ -58,7 +59,18 @@ int Slab::create(const char* path, size_t bytes) {
   count_ = static_cast<uint32_t>(slots);
   std::snprintf(path_, sizeof(path_), "%s", path);
   touch_pages(base, std::min(total, kTouchedAtOnce));
-  new (base) SlabHeader{kSlabMagic, 1, 0, static_cast<uint64_t>(getpid()), count_, kSlotBytes};
+  const ProcessIdentity owner = own_identity();
+  new (base) SlabHeader{.magic = kSlabMagic,
+                        .major = kFormatMajor,
+                        .minor = kFormatMinor,
+                        .pid = owner.pid,
+                        .slot_count = count_ + 1,
+                        .slot_bytes = kSlotBytes,
+                        .start_ticks = owner.start_ticks,
+                        .place = owner.place};
+  const Anchor anchor = take_anchor();
+  new (base + kSlabHeaderBytes + slots * kSlotBytes)
+      SlotHeader{.base_ticks = anchor.ticks, .mono_ns = anchor.mono_ns, .real_ns = anchor.real_ns};
   for (uint32_t i = 0; i < count_; ++i) {
     free_[i / 64].fetch_or(uint64_t{1} << i % 64, std::memory_order_release);
   }

@@ -28,8 +28,8 @@ class Slab {
  public:
   static constexpr uint32_t kMaxSlots = 4096;
 
-  // Makes the file (0600, must not exist) with as many slots as fit in `bytes`, and touches the
-  // first ones. 0, or errno with nothing left behind.
+  // Makes the file (0600, must not exist) with as many slots as fit in `bytes` and the reserve, and
+  // touches the first ones. 0, or errno with nothing left behind.
   int create(const char* path, size_t bytes);
   // Touches the remaining pages, so that no thread faults on them. The agent's thread, once.
   void populate();
@@ -45,6 +45,10 @@ class Slab {
   uint32_t next_full(uint32_t from) const noexcept;
   bool any_full() const noexcept { return next_full(0) != kMaxSlots; }
   void release(uint32_t index) noexcept;
+
+  // One slot more, which no lane gets: lane 0's, for when the log takes nothing any more. Its
+  // header is filled but for lane_seq. records == null without a slab.
+  Slot reserve() const { return mapped() ? slot(count_) : Slot{}; }
 
   // How far the agent's thread has written a slot to the log.
   struct Drained {

@@ -2,58 +2,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "capture/agent_thread.h"
 #include "capture/fixed_text.h"
 #include "capture/held_signal.h"
+#include "capture/lane0.h"
+#include "capture/launcher_line.h"
 #include "capture/notices.h"
 #include "capture/recorder.h"
 #include "capture/run_directory.h"
 #include "capture/settings.h"
 #include "capture/source_files.h"
-#include "trace/log_writer.h"
+#include "capture/trace_log.h"
+#include "trace/slot_walk.h"
 
 namespace memscope::capture::trace_file {
 namespace {
 
 constexpr size_t kDefaultSlab = size_t{64} << 20, kChildSlab = size_t{8} << 20;
-// Lane 0 holds one source file (1 MiB) and some.
-constexpr size_t kLane0Bytes = size_t{5} << 18;
-static_assert(kLane0Bytes <= kMaxChunkBytes);
-constexpr size_t kLane0FlushBytes = size_t{1} << 17;
-
-struct Lane0 {
-  uint64_t* words = nullptr;
-  size_t used = 0;
-  uint64_t base_ticks = 0, last_ticks = 0, kinds = 0, seq = 0;
-};
-
-int log_fd = -1;
-bool log_incomplete;       // a chunk could not be written: the slab has what the log lacks
-struct stat log_identity;  // st_dev and st_ino of the log
 char process_directory[kPathMax];
 char slab_path[kPathMax + 64];
-Lane0 lane0_state;
 size_t source_budget;
 uint64_t started_ns;
 Parent parent_trace;
-alignas(LogWriter) std::byte writer_memory[sizeof(LogWriter)];
-LogWriter* writer;
-std::byte* writer_buffer;
-
-// Memory that is not the program's heap, kept for good.
-template <typename T>
-T* pages(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
-}
+bool log_incomplete;  // the slab has what the log lacks
 
 void give_up(const char* doing, const char* path, int error) {
   state.recording.store(0, std::memory_order_release);
@@ -63,59 +39,7 @@ void give_up(const char* doing, const char* path, int error) {
   std::snprintf(why, sizeof(why), "cannot %s %s: %s; the program goes on untraced", doing, path,
                 strerror_r(error, reason, sizeof(reason)));
   notice("recording", why);
-}
-
-bool is_log(int fd) {
-  struct stat now;
-  return fstat(fd, &now) == 0 && now.st_dev == log_identity.st_dev &&
-         now.st_ino == log_identity.st_ino;
-}
-
-void log_path(char (&path)[kPathMax + 16]) {
-  std::snprintf(path, sizeof(path), "%s/%s", process_directory, kLogName);
-}
-
-// Out of the way of programs that count on low numbers, if the limit allows it.
-int moved_up(int fd) {
-  constexpr int kLowest = 100;
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, kLowest);
-  if (moved < 0 && fd <= STDERR_FILENO) moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (moved < 0) return fd;
-  ::close(fd);
-  return moved;
-}
-
-// Programs close descriptors that they did not open (close_range, a daemon's first lines), and the
-// number may be a file of theirs by now: neither write to it nor close it.
-bool have_log() {
-  if (is_log(log_fd)) return true;
-  char path[kPathMax + 16];
-  log_path(path);
-  const int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  if (!is_log(fd)) {
-    ::close(fd);
-    errno = ESTALE;
-    return false;
-  }
-  log_fd = moved_up(fd);
-  writer->reopened(log_fd);
-  return true;
-}
-
-void close_log() {
-  if (log_fd >= 0 && is_log(log_fd)) ::close(log_fd);
-  log_fd = -1;
-}
-
-bool append(const ChunkMeta& meta, const void* records, size_t bytes) {
-  const SizeSignalHeld held;
-  if (have_log() && writer->append(meta, {static_cast<const std::byte*>(records), bytes}))
-    return true;
-  log_incomplete = true;
-  if (state.finished.load(std::memory_order_relaxed) == 0)
-    give_up("write to", process_directory, errno);
-  return false;
+  tell_launcher(why);
 }
 
 // The name the program was started by, and its arguments, from /proc/self/cmdline.
@@ -202,33 +126,11 @@ bool make_slab() {
   return error == 0;
 }
 
-bool make_log() {
-  char path[kPathMax + 16];
-  log_path(path);
-  log_incomplete = false;
-  log_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (log_fd >= 0) log_fd = moved_up(log_fd);
-  if (log_fd >= 0 && fstat(log_fd, &log_identity) == 0) {
-    const Anchor anchor = take_anchor();
-    LogHeader header{};
-    header.major = kFormatMajor;
-    header.minor = kFormatMinor;
-    header.tick_source = static_cast<uint32_t>(tick_source());
-    header.pid = static_cast<uint64_t>(getpid());
-    header.ticks = anchor.ticks;
-    header.mono_ns = anchor.mono_ns;
-    header.real_ns = anchor.real_ns;
-    if (writer->open(log_fd, header)) return true;
-  }
-  give_up("make", path, errno);
-  return false;
-}
-
 // A trace without a slab has no events and never will: no report shall be made of it.
 void unmake() {
-  close_log();
+  trace_log::close();
   char path[kPathMax + 16];
-  log_path(path);
+  std::snprintf(path, sizeof(path), "%s/%s", process_directory, kLogName);
   unlink(path);
   std::snprintf(path, sizeof(path), "%s/%s", process_directory, kMetaName);
   unlink(path);
@@ -241,13 +143,10 @@ void unmake() {
 
 bool make() {
   const SizeSignalHeld held;
-  if (lane0_state.words == nullptr) {
-    lane0_state.words = pages<uint64_t>(kLane0Bytes);
-    writer_buffer = pages<std::byte>(LogWriter::kBufferBytes);
-    if (lane0_state.words == nullptr || writer_buffer == nullptr) {
-      give_up("get memory for", "the trace", ENOMEM);
-      return false;
-    }
+  log_incomplete = false;
+  if (!lane0::begin()) {
+    give_up("get memory for", "the trace", ENOMEM);
+    return false;
   }
   started_ns = run_directory::process_start_ns();
   source_budget = settings.source_bytes;
@@ -257,22 +156,23 @@ bool make() {
     process_directory[0] = '\0';
     return false;
   }
-  writer = new (writer_memory) LogWriter({writer_buffer, LogWriter::kBufferBytes});
-  if (!make_log()) {
+  char path[kPathMax + 16];
+  std::snprintf(path, sizeof(path), "%s/%s", process_directory, kLogName);
+  if (!trace_log::make(path)) {
+    give_up("make", path, errno);
     unmake();
     return false;
   }
-  lane0_state = {.words = lane0_state.words};
   choose_slab_path();
-  // The slab comes last: hooks take its being mapped for the sign that the trace is there.
   write_process();
   open_window();
   notices::write_pending();
-  if (!make_slab()) {
+  flush_lane0();
+  // The slab comes last: hooks take its being mapped for the sign that the trace is there.
+  if (lane0::refused() || !make_slab()) {
     unmake();
     return false;
   }
-  flush_lane0();
   agent_thread::start();
   return true;
 }
@@ -281,31 +181,21 @@ bool make() {
 bool drain_slot(uint32_t index) {
   const Slot slot = state.slab.slot(index);
   Slab::Drained& drained = state.slab.drained(index);
-  constexpr size_t kLimit = kSlotRecordBytes / sizeof(uint64_t);
   const size_t from = drained.to / sizeof(uint64_t);
-  size_t at = from;
-  uint64_t ticks = drained.ticks, kinds = 0;
-  while (at < kLimit) {
-    const uint64_t word = __atomic_load_n(slot.records + at, __ATOMIC_ACQUIRE);
-    const auto kind = static_cast<uint8_t>(word);
-    if (kind == 0) break;
-    const size_t words =
-        kind < kFirstColdKind ? static_cast<size_t>(hot_words(kind)) : (word >> 8 & kArgMask);
-    if (words == 0 || words > kLimit - at) break;
-    ticks = kind == static_cast<uint8_t>(Kind::kTime) ? slot.records[at + 1] : ticks + (word >> 32);
-    if (kind < 64) kinds |= uint64_t{1} << kind;
-    at += words;
-  }
-  if (at == from) return true;
+  const SlotWalk walk = walk_slot(slot.records, from, drained.ticks);
+  if (walk.end == from) return true;
   const ChunkMeta meta{.lane = slot.header->lane,
                        .from = drained.to,
                        .lane_seq = slot.header->lane_seq,
                        .base_ticks = drained.ticks,
-                       .last_ticks = ticks,
-                       .kinds = kinds,
+                       .last_ticks = walk.ticks,
+                       .kinds = walk.kinds,
                        .slot_index = index};
-  if (!append(meta, slot.records + from, (at - from) * sizeof(uint64_t))) return false;
-  drained = {static_cast<uint32_t>(at * sizeof(uint64_t)), ticks};
+  if (!trace_log::append(meta, slot.records + from, (walk.end - from) * sizeof(uint64_t))) {
+    log_failed(errno);
+    return false;
+  }
+  drained = {static_cast<uint32_t>(walk.end * sizeof(uint64_t)), walk.ticks};
   return true;
 }
 
@@ -324,7 +214,22 @@ bool make_for_first_event(Lane& lane) noexcept {
 }
 
 bool is_open() {
-  return log_fd >= 0;
+  return trace_log::is_open();
+}
+void log_failed(int error) {
+  if (log_incomplete) return;
+  log_incomplete = true;
+  const bool events_missing = state.recording.load(std::memory_order_relaxed) != 0;
+  if (state.finished.load(std::memory_order_relaxed) == 0) {
+    give_up("write to", process_directory, error);
+  }
+  char reason[128];
+  char why[kPathMax + 256];
+  std::snprintf(why, sizeof(why), "recording ended: cannot write to %s: %s", process_directory,
+                strerror_r(error, reason, sizeof(reason)));
+  lane0::log_refused(why, events_missing);
+  notices::write_pending();
+  flush_lane0();
 }
 const char* directory() {
   return process_directory;
@@ -335,8 +240,7 @@ const Parent& parent() {
 
 void open_window() {
   const uint64_t opened = state.window_ticks;
-  write_lane0(WindowRecord{.action = static_cast<uint64_t>(WindowAction::kStart), .ticks = opened},
-              opened);
+  write_lane0(window_record(WindowAction::kStart, opened), opened);
   state.shadow.for_each([&](const ShadowMap::Block& block) {
     if (block.birth >= opened) return;  // its alloc is an event of this window
     write_lane0(
@@ -368,16 +272,15 @@ void close_window(WindowAction action) {
   }
   write_unplaced_drops();
   write_anchor();
-  write_lane0(WindowRecord{.action = static_cast<uint64_t>(action), .ticks = ticks_now()});
+  write_lane0(window_record(action, ticks_now()));
   flush_lane0();
 }
 
 void close() {
   if (!is_open()) return;
   flush_lane0();
-  close_log();
-  writer->~LogWriter();
-  writer = nullptr;
+  lane0::extend_gap();
+  trace_log::close();
   state.slab.destroy(log_incomplete);
   for (Lane& lane : state.lanes) {
     lane.cursor = nullptr;
@@ -431,62 +334,15 @@ void write_anchor() {
       anchor.ticks);
 }
 
-void flush_lane0() {
-  if (!is_open() || lane0_state.used == 0) return;
-  const ChunkMeta meta{.lane = 0,
-                       .from = 0,
-                       .lane_seq = lane0_state.seq++,
-                       .base_ticks = lane0_state.base_ticks,
-                       .last_ticks = lane0_state.last_ticks,
-                       .kinds = lane0_state.kinds};
-  append(meta, lane0_state.words, lane0_state.used * sizeof(uint64_t));
-  lane0_state.used = 0;
-  lane0_state.kinds = 0;
-}
-
 void forget_after_fork() {
   std::snprintf(parent_trace.directory, sizeof(parent_trace.directory), "%s", process_directory);
   parent_trace.pid = getppid();
   parent_trace.ticks = ticks_now();
-  close_log();
+  trace_log::forget_after_fork();
   process_directory[0] = '\0';
-  lane0_state = {.words = lane0_state.words};
-  if (writer != nullptr) {
-    writer->release();
-    writer = nullptr;  // its zstd context is left behind: the heap may be in any state here
-  }
+  lane0::begin();
   state.slab.forget_after_fork();
   source_files::reset_after_fork();
 }
-
-namespace lane0 {
-
-uint64_t* room(size_t words) {
-  constexpr size_t kLimit = kLane0Bytes / sizeof(uint64_t);
-  if (!is_open() || words > kLimit) return nullptr;
-  if (lane0_state.used != 0 && (lane0_state.used + words > kLimit ||
-                                lane0_state.used * sizeof(uint64_t) >= kLane0FlushBytes)) {
-    flush_lane0();
-  }
-  return lane0_state.words + lane0_state.used;
-}
-
-uint32_t step_clock(uint64_t ticks) {
-  if (ticks < lane0_state.last_ticks) ticks = lane0_state.last_ticks;  // lane 0 never goes back
-  if (lane0_state.used == 0) {
-    lane0_state.base_ticks = lane0_state.last_ticks = ticks;
-    return 0;
-  }
-  const uint64_t delta = ticks - lane0_state.last_ticks;
-  lane0_state.last_ticks = ticks;
-  return delta < UINT32_MAX ? static_cast<uint32_t>(delta) : UINT32_MAX;
-}
-
-void commit(Kind kind, size_t words) {
-  lane0_state.used += words;
-  lane0_state.kinds |= uint64_t{1} << static_cast<unsigned>(kind);
-}
-
-}  // namespace lane0
 
 }  // namespace memscope::capture::trace_file

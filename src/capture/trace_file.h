@@ -1,5 +1,6 @@
-// The process's trace on disk: the log, the slab beside it, and lane 0, in which the agent itself
-// writes. Not on the hot path, except that a thread's first event may have to make the trace.
+// The process's trace on disk: its directory, the log (trace_log.h) and the slab beside it, and
+// what goes from the slab to the log. Not on the hot path, except that a thread's first event may
+// have to make the trace.
 //
 // All but make_for_first_event() are called with the trace lock held. When the disk says no,
 // tracing ends with one line and the program goes on: nothing here is retried for ever, nothing is
@@ -8,15 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "capture/agent_state.h"
-#include "trace/records.h"
+#include "trace/record_table.h"
 
 namespace memscope::capture::trace_file {
-
-// How a window ends, WindowRecord::action.
-enum class WindowAction : uint64_t { kStart = 1, kStop = 2, kShutdown = 3, kExit = 4 };
 
 // Takes the trace lock, with the lane's `busy` down meanwhile, and makes the trace if recording
 // still wants one. True if the trace is there.
@@ -44,10 +41,8 @@ void populate_slab();
 bool keep_next_source();
 void write_anchor();
 
-// Appends a record to lane 0 at `ticks` (0 = now). Buffered; flush_lane0() sends it to the log.
-template <typename Record>
-void write_lane0(const Record& record, uint64_t ticks = 0);
-void flush_lane0();
+// A write to the log failed: recording ends, and the trace says so where it still can.
+void log_failed(int error);
 
 // In a forked child: nothing of the parent's trace is ours.
 void forget_after_fork();
@@ -58,31 +53,5 @@ struct Parent {
   uint64_t ticks = 0;
 };
 const Parent& parent();
-
-// -- lane 0's buffer, for the template above --
-namespace lane0 {
-// Room for `words` words, flushing first if need be; null without a trace or if it can never fit.
-uint64_t* room(size_t words);
-uint32_t step_clock(uint64_t ticks);
-void commit(Kind kind, size_t words);
-}  // namespace lane0
-
-template <typename Record>
-void write_lane0(const Record& record, uint64_t ticks) {
-  const size_t words = encoded_words(record);
-  uint64_t* at = lane0::room(words + kTimeWords);
-  if (at == nullptr) return;
-  const uint64_t now = ticks != 0 ? ticks : ticks_now();
-  uint32_t dt = lane0::step_clock(now);
-  if (dt == UINT32_MAX) {  // too long ago for one word
-    at[0] = hot_word(Kind::kTime, 0, 0);
-    at[1] = now;
-    lane0::commit(Kind::kTime, kTimeWords);
-    at += kTimeWords;
-    dt = 0;
-  }
-  at[0] = encode_record(record, 0, dt, at);
-  lane0::commit(Record::kKind, words);
-}
 
 }  // namespace memscope::capture::trace_file

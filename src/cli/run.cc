@@ -1,5 +1,6 @@
 // Running a program under the agent. The launcher only sets the environment; the agent does the
-// rest. It writes nothing to disk itself but a report that was asked for.
+// rest. It writes nothing to disk itself but a report that was asked for, and at the run's end what
+// processes that died could not: their slabs go into their logs.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,8 +16,11 @@
 #include "cli/commands.h"
 #include "cli/executable.h"
 #include "cli/output.h"
+#include "cli/refusals.h"
 #include "cli/run_id.h"
 #include "cli/run_report.h"
+#include "trace/dead_slabs.h"
+#include "trace/run_layout.h"
 
 extern char** environ;
 
@@ -114,11 +118,18 @@ std::string not_started(const std::string& program, int error) {
 }
 
 bool has_traces(const Run& run) {
-  std::error_code error;
-  return fs::is_directory(run.directory(), error);
+  return find_processes(run.directory()).ok();
 }
 
-std::string why_nothing(const LauncherOptions& options, const ChildEnd& end) {
+// "a (and 3 more)": what the processes of the run say of themselves.
+std::string of_all(const std::vector<std::string>& lines) {
+  if (lines.size() == 1) return lines.front();
+  return fmt::format("{} (and {} more)", lines.front(), lines.size() - 1);
+}
+
+std::string why_nothing(const LauncherOptions& options, const ChildEnd& end,
+                        const std::vector<std::string>& refusals) {
+  if (!refusals.empty()) return of_all(refusals);
   const std::string& name = options.program.front();
   if (const auto program = find_program(name)) {
     if (const auto reason = why_not_traceable(*program)) {
@@ -145,9 +156,10 @@ bool reports_here(const LauncherOptions& options, const Run& run) {
   return !run.id.inherited || rank_from_environment() <= 0;
 }
 
-void report(const LauncherOptions& options, const Run& run, const ChildEnd& end) {
+void report(const LauncherOptions& options, const Run& run, const ChildEnd& end,
+            const std::vector<std::string>& refusals) {
   if (!has_traces(run)) {
-    say("nothing was recorded: " + why_nothing(options, end));
+    say("nothing was recorded: " + why_nothing(options, end, refusals));
     return;
   }
   ReportRequest request;
@@ -164,6 +176,7 @@ void report(const LauncherOptions& options, const Run& run, const ChildEnd& end)
   } else if (ended == ReportEnd::kInterrupted) {
     say("the report was interrupted; " + again);
   }
+  if (!refusals.empty()) say("not every process is recorded whole: " + of_all(refusals));
 }
 
 int become(const std::vector<std::string>& program, const Environment& environment) {
@@ -201,12 +214,15 @@ int run_command(const LauncherOptions& options) {
   }
   if (options.exec) return become(options.program, environment);
 
+  const Refusals refusals;
+  if (!refusals.name().empty()) environment.set("MSMEMSCOPE_LAUNCHER", refusals.name());
   const ChildEnd end = run_child(options.program, environment.variables);
   if (end.how == ChildEnd::How::kNotStarted) {
     say(not_started(options.program.front(), end.value));
     return end_like(end);
   }
-  if (reports_here(options, run)) report(options, run, end);
+  seal_dead_slabs(run.directory().c_str(), true);
+  if (reports_here(options, run)) report(options, run, end, refusals.heard());
   return end_like(end);
 }
 

@@ -146,10 +146,10 @@ void Replay::undo(const Event& event) {
 // -- windows --------------------------------------------------------------------------------------
 
 void Replay::window(const Event& event) {
-  constexpr uint64_t kStart = 1, kExit = 4;  // WindowRecord::action
+  const auto action = static_cast<WindowAction>(event.size);
   if (forget_pending_) forget_unseeded();
   freed_in_window_.clear();
-  if (event.size == kStart) {
+  if (action == WindowAction::kStart) {
     if (stop_time_ != 0 && !recording_) {
       result_.side.gaps.push_back({stop_time_, event.time, "recording was stopped", true});
       forget_pending_ = true;
@@ -163,7 +163,7 @@ void Replay::window(const Event& event) {
     return;
   }
   if (recording_ || result_.side.ended == "unknown") {
-    result_.side.ended = event.size == kExit ? "exit" : "stop";
+    result_.side.ended = action == WindowAction::kExit ? "exit" : "stop";
   }
   if (recording_) stop_time_ = event.time;
   recording_ = false;

@@ -30,7 +30,7 @@ class TraceEvents {
     for (const TraceInfo::Window& window : reader_.info().windows) {
       if (range.first == 0) range.first = window.time;
       range.last = window.time;
-      ended = window.action != 1;
+      ended = static_cast<WindowAction>(window.action) != WindowAction::kStart;
     }
     if (ended && range.first < range.last) return range;
     std::vector<Event> events(256);

@@ -5,8 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include <zstd.h>
-
+#include "trace/chunk_check.h"
 #include "trace/record_table.h"
 
 namespace memscope {
@@ -14,24 +13,6 @@ namespace {
 
 std::string at(const InputFile& file, uint64_t offset) {
   return file.path().string() + " at offset " + std::to_string(offset);
-}
-
-// What is wrong with a chunk's header, nullptr if nothing.
-const char* fault_of(const ChunkHeader& header) {
-  if (header.magic != kChunkMagic) return "no chunk starts here";
-  if (header.header_check != check_of(header)) return "the chunk's header is damaged";
-  if (header.to <= header.from || (header.to - header.from) % sizeof(uint64_t) != 0 ||
-      header.from % sizeof(uint64_t) != 0) {
-    return "the chunk's range is not one";
-  }
-  const uint32_t size = header.to - header.from;
-  if (size > kMaxChunkBytes || (header.lane != 0 && header.to > kSlotRecordBytes)) {
-    return "the chunk is larger than a slot";
-  }
-  if (header.compressed_bytes == 0 || header.compressed_bytes > ZSTD_compressBound(size)) {
-    return "the chunk's compressed size is impossible";
-  }
-  return nullptr;
 }
 
 // The next offset from `from` on where a sound header lies, or the file's size.
@@ -238,7 +219,7 @@ SlabCopy read_slab(const InputFile& file, uint64_t pid, DamageLog& damage) {
       words -= kHeaderWords;
       break;
     }
-    if (words == 0 || entry.lane == 0) continue;
+    if (words == 0) continue;
     entry.first_word = copy.words.size();
     entry.word_count = words;
     copy.words.insert(copy.words.end(), slot.begin() + kHeaderWords,

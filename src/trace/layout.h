@@ -8,8 +8,8 @@
 // A chunk is a piece of a slot: bytes [from, to) of the records of slot number `lane_seq` of lane
 // `lane`. The agent appends a chunk to the log first and frees the slot afterwards, so a reader
 // that finds both takes the log's bytes and continues in the slab from the largest `to`. Nothing is
-// lost and nothing is counted twice, whenever the process is killed. Lane 0 is the agent's own
-// (cold records only, never in the slab).
+// lost and nothing is counted twice, whenever the process is killed. Lane 0 is the agent's own:
+// cold records only, in the slab (its last slot) only where the log could take no more.
 #pragma once
 
 #include <atomic>
@@ -31,6 +31,7 @@ struct SlabHeader {
   uint32_t major, minor;
   uint64_t pid;
   uint32_t slot_count, slot_bytes;
+  uint64_t start_ticks, place;  // ProcessIdentity of the owner; 0 where it is not known
 };
 
 enum class SlotState : uint32_t { kFree = 0, kOwned = 1, kFull = 2 };
@@ -55,9 +56,11 @@ struct LogHeader {
   uint32_t header_bytes;  // 64: where the first chunk starts
   uint64_t pid;
   uint64_t ticks, mono_ns, real_ns;  // first anchor
-  uint64_t reserved;
+  uint64_t flags;
 };
 static_assert(sizeof(LogHeader) == 64);
+// LogHeader::flags: the process is gone without an end, and the log has what its slab had.
+inline constexpr uint64_t kSealedAfterDeath = 1;
 
 struct ChunkHeader {
   uint32_t magic;

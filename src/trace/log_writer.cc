@@ -14,7 +14,7 @@ LogWriter::~LogWriter() {
   ZSTD_freeCCtx(context_);
 }
 
-bool LogWriter::open(int fd, const LogHeader& header) {
+bool LogWriter::prepare() {
   if (context_ == nullptr || buffer_.size() < kBufferBytes) {
     errno = context_ == nullptr ? ENOMEM : EINVAL;
     return false;
@@ -25,6 +25,18 @@ bool LogWriter::open(int fd, const LogHeader& header) {
     errno = EINVAL;
     return false;
   }
+  return true;
+}
+
+bool LogWriter::resume(int fd, uint64_t end) {
+  if (!prepare()) return false;
+  fd_ = fd;
+  end_ = end;
+  return true;
+}
+
+bool LogWriter::open(int fd, const LogHeader& header) {
+  if (!prepare()) return false;
   LogHeader copy = header;
   copy.magic = kLogMagic;
   copy.header_bytes = sizeof(LogHeader);

@@ -47,6 +47,9 @@ class LogWriter {
   // with errno where that fails. `header.magic` and `header_bytes` are filled in here.
   bool open(int fd, const LogHeader& header);
 
+  // Goes on at `end`, behind the last whole chunk of a log that has its header.
+  bool resume(int fd, uint64_t end);
+
   // Appends one chunk; `records` is at most kMaxChunkBytes of whole 8-byte words. Empty ones are
   // skipped. False with errno: EINVAL for a bad size, EIO for a failure of zstd, else write's.
   bool append(const ChunkMeta& meta, std::span<const std::byte> records);
@@ -57,6 +60,7 @@ class LogWriter {
   void reopened(int fd) { fd_ = fd; }      // the same file by another descriptor
 
  private:
+  bool prepare();
   bool compress_whole(ChunkHeader& header, std::span<const std::byte> records);
   bool compress_in_pieces(ChunkHeader& header, std::span<const std::byte> records);
   bool write_at(uint64_t offset, const void* data, size_t size);

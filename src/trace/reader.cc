@@ -162,7 +162,10 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
   // The slab first: what the agent moves from it meanwhile is then in the log.
   if (!impl->info.slab.empty()) {
     auto slab = InputFile::open(impl->info.slab);
-    if (slab) {
+    std::error_code error;
+    if (!slab && !fs::exists(impl->info.slab, error)) {
+      impl->info.slab.clear();  // it went into the log this very moment
+    } else if (slab) {
       source.slab = read_slab(slab.value(), has_log ? header.pid : kNoPid, source.damage);
     } else {
       source.damage.add(slab.error().message);
@@ -192,6 +195,7 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
   info.format_major = has_log ? header.major : kFormatMajor;
   info.format_minor = header.minor;
   info.first_anchor_ns = header.real_ns;
+  info.sealed = (header.flags & kSealedAfterDeath) != 0;
   info.clock_rate_unknown = source.clock.rate_unknown();
   TraceReader reader(std::move(impl));
   reader.scan(kInfoKinds, [&](const Event& event) {
@@ -199,7 +203,7 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
     return true;
   });
   info.ended = ended_of(info);
-  if (info.ended == "killed" && info.slab.empty()) {
+  if (info.ended == "killed" && info.slab.empty() && !info.sealed) {
     const fs::path other = slab_elsewhere(info.directory);
     const fs::path missing = other.empty() ? info.directory / kSlabName : other;
     source.damage.add(missing.string() +

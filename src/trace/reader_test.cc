@@ -262,7 +262,7 @@ TEST(TraceReader, WindowsAndSeedsComeAtTheirOwnTime) {
   lane.alloc(50, 0xB, 8, kCpu, 0);
   lane.free(110, 0xA, kCpu);
   LaneBuilder& agent = builder.agent();
-  agent.record(200, WindowRecord{.action = 1, .ticks = 100});
+  agent.record(200, window_record(WindowAction::kStart, 100));
   agent.record(205, NoticeRecord{.what = "n", .why = "w"});
   agent.record(
       210,
@@ -353,9 +353,9 @@ TEST(TraceReader, InfoTellsWhoWasTracedAndWhatIsMissing) {
   agent.record(7, GapRecord{.from_ticks = 4, .to_ticks = 6, .reason = "slab full"});
   agent.record(8, SourceRecord{.path = "/a.py", .text = "x = 1\n", .flags = 1});
   agent.record(9, ChildRecord{.pid = 13, .how = "fork", .traced = "dir"});
-  agent.record(10, WindowRecord{.action = 1, .ticks = 10});
-  agent.record(20, WindowRecord{.action = 2, .ticks = 20});
-  agent.record(30, WindowRecord{.action = 4, .ticks = 30});
+  agent.record(10, window_record(WindowAction::kStart, 10));
+  agent.record(20, window_record(WindowAction::kStop, 20));
+  agent.record(30, window_record(WindowAction::kExit, 30));
   ASSERT_TRUE(builder.finish().ok());
   const TraceReader reader = open_or_die(directory / kLogName);  // by the file, too
   const TraceInfo& info = reader.info();

@@ -165,6 +165,9 @@ inline constexpr uint8_t kKindLimit = 128;  // a larger first byte is damage
 inline constexpr int kFormatMajor = 1;
 inline constexpr int kFormatMinor = 0;
 
+// What a Window record says of the recording.
+enum class WindowAction : uint64_t { kStart = 1, kStop = 2, kShutdown = 3, kExit = 4 };
+
 // Where step boundaries come from, strongest first.
 enum class StepSource : uint8_t { kApi = 1, kMstxStart = 2, kMstxEnd = 3, kOptimizer = 4 };
 

@@ -39,6 +39,10 @@ MEMSCOPE_COLD_RECORDS(MEMSCOPE_STRUCT, MEMSCOPE_MEMBER)
 #undef MEMSCOPE_STRUCT
 #undef MEMSCOPE_MEMBER
 
+constexpr WindowRecord window_record(WindowAction action, uint64_t ticks) {
+  return {.action = static_cast<uint64_t>(action), .ticks = ticks};
+}
+
 // for_each_field(record, [](std::string_view name, auto& value) {...}), in the table's order.
 #define MEMSCOPE_VISIT(type, name, comment) visit(std::string_view(#name), record.name);
 #define MEMSCOPE_VISITOR(name, number, comment, ...)                                    \

@@ -157,7 +157,7 @@ std::vector<const SynthProcess::Block*> SynthProcess::live() const {
 void SynthProcess::open_window() {
   LaneBuilder& agent = trace_->agent();
   const uint64_t now = tick();
-  agent.record(now, WindowRecord{.action = 1, .ticks = now});
+  agent.record(now, window_record(WindowAction::kStart, now));
   for (const Block* block : live()) {
     const uint16_t where = devices_[block->device].memory.where().packed();
     agent.record(now, SeedRecord{.addr = block->addr,
@@ -294,7 +294,7 @@ void SynthProcess::scratch(uint64_t pairs) {
 // stop(), a block that is made meanwhile, start().
 void SynthProcess::pause() {
   const uint64_t now = tick();
-  trace_->agent().record(now, WindowRecord{.action = 2, .ticks = now});
+  trace_->agent().record(now, window_record(WindowAction::kStop, now));
   unseen_.push_back(allocate(0, options_.layer_bytes, sites_.parameter, false));
   unseen_.back().dropped = false;
   tick();
@@ -420,7 +420,8 @@ Result<SynthProcessAnswer> SynthProcess::play() {
   } else {
     const bool stop = options_.end == SynthEnd::kStop;
     answer_.ended = stop ? "stop" : "exit";
-    trace_->agent().record(now, WindowRecord{.action = stop ? 2u : 4u, .ticks = now});
+    trace_->agent().record(now,
+                           window_record(stop ? WindowAction::kStop : WindowAction::kExit, now));
   }
   auto written = options_.end == SynthEnd::kKilled ? trace_->kill() : trace_->finish();
   if (!written) return written.error();

@@ -18,8 +18,6 @@ constexpr size_t kMaxSourceBytes = 64u << 20;
 constexpr size_t kMaxEntries = 10'000;
 constexpr size_t kMaxText = 64 * 1024;
 
-constexpr uint64_t kStart = 1, kStop = 2, kShutdown = 3, kExit = 4;  // WindowRecord::action
-
 std::string cut(std::string_view text) {
   return std::string(text.substr(0, kMaxText));
 }
@@ -155,12 +153,14 @@ void add_to_info(const Event& event, const ClockMap& clock, TraceInfo& info) {
 std::string ended_of(const TraceInfo& info) {
   std::string ended;
   for (const TraceInfo::Window& window : info.windows) {
-    if (window.action == kStart) ended.clear();
+    const auto action = static_cast<WindowAction>(window.action);
+    if (action == WindowAction::kStart) ended.clear();
     if (!ended.empty()) continue;
-    if (window.action == kStop || window.action == kShutdown) ended = "stop";
-    if (window.action == kExit) ended = "exit";
+    if (action == WindowAction::kStop || action == WindowAction::kShutdown) ended = "stop";
+    if (action == WindowAction::kExit) ended = "exit";
   }
   if (!ended.empty()) return ended;
+  if (info.sealed) return "killed";
   if (!info.process) return "unknown";
   return still_running(info) ? "running" : "killed";
 }

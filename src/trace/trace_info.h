@@ -50,6 +50,7 @@ struct TraceInfo {
   uint32_t format_major = 0, format_minor = 0;
   std::optional<ProcessInfo> process;
   std::string ended = "unknown";  // stop exit killed running unknown
+  bool sealed = false;            // after its death its slab went into the log (dead_slabs.h)
   uint64_t first_anchor_ns = 0;   // when the trace was made, epoch ns
   std::vector<Window> windows;
   uint64_t seeds = 0;

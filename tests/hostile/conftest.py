@@ -26,6 +26,11 @@ def full() -> bool:
     return os.environ.get("MEMSCOPE_TEST_FULL") == "1"
 
 
+def outside() -> dict[str, str]:
+    """The environment without anything of ours."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("MSMEMSCOPE_")}
+
+
 RunHostile = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -36,7 +41,7 @@ def run_hostile(build: pathlib.Path, tmp_path: pathlib.Path) -> RunHostile:
     def run(
         program: str, *, seconds: float = 60, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("MSMEMSCOPE_")}
+        environment = outside()
         environment["PYTHONPATH"] = str(ROOT / "python")
         environment["MSMEMSCOPE_BUILD_DIR"] = str(build)
         environment.update(variables)
@@ -44,6 +49,24 @@ def run_hostile(build: pathlib.Path, tmp_path: pathlib.Path) -> RunHostile:
             [sys.executable, "-c", textwrap.dedent(program)],
             cwd=tmp_path,
             env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def run_command(build: pathlib.Path, tmp_path: pathlib.Path) -> RunHostile:
+    """Runs the command."""
+
+    def run(*words: object, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(build / "msmemscope"), *map(str, words)],
+            cwd=tmp_path,
+            env=outside(),
             capture_output=True,
             text=True,
             timeout=seconds,

@@ -1,6 +1,9 @@
 """Forks in awkward places: the program neither hangs nor loses a child."""
 
+import json
 import pathlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -90,3 +93,97 @@ def test_threads_fork_while_others_allocate_and_start_and_stop(
         """
     )
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def events_of(build: pathlib.Path, trace: pathlib.Path) -> dict[str, int]:
+    shown = subprocess.run(
+        [build / "hostile" / "count_events", trace], capture_output=True, text=True, check=True
+    ).stdout.split()
+    return dict(zip(shown[::2], map(int, shown[1::2]), strict=True))
+
+
+OS_EXIT = f"""
+    import os, signal, torch, msmemscope
+    {QUIET}
+    msmemscope.start()
+    torch.zeros(100)
+    for child in range(60):
+        pid = os.fork()
+        if pid == 0:
+            kept = [torch.zeros(10) for _ in range(1000 + child)]
+            if child == 3: os.kill(os.getpid(), signal.SIGKILL)
+            os._exit(7)
+        os.waitpid(pid, 0)
+"""
+
+
+def test_children_that_end_without_an_exit_leave_no_slab_and_every_event(
+    run_hostile: Callable[..., Any], build: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    done = run_hostile(OS_EXIT)
+    assert (done.returncode, done.stderr) == (0, "")
+    traces = [path.parent for path in tmp_path.glob("memscopeDumpResults/run-*/*/trace.msm")]
+    assert len(traces) == 61
+    counted = sorted(events_of(build, trace)["allocs"] for trace in traces)
+    assert counted[1:] == [1000 + child for child in range(60)]  # [0] is the parent's
+    assert all(events_of(build, trace)["damage"] == 0 for trace in traces)
+    assert list(tmp_path.glob("memscopeDumpResults/run-*/*/hot.slab")) == []
+
+
+def test_workers_that_come_and_go_do_not_fill_the_disk_meanwhile(
+    run_hostile: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    done = run_hostile(
+        OS_EXIT.replace("import os,", "import glob, time, os,")
+        + """
+    slabs = lambda: len(glob.glob("memscopeDumpResults/run-*/*/hot.slab"))
+    deadline = time.monotonic() + 40
+    torch.zeros(100)
+    while slabs() > 1 and time.monotonic() < deadline:
+        msmemscope.step()  # the agent's thread comes back after a fork with a step
+        time.sleep(0.1)
+    print(slabs())
+    """
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), "but the parent's own"
+
+
+def test_workers_that_live_until_the_interpreter_ends_leave_no_slab(
+    run_hostile: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    # torch has imported multiprocessing before us, so that its atexit function, which ends the
+    # workers, comes after ours.
+    done = run_hostile(
+        f"""
+        import multiprocessing.util, os, time, torch, msmemscope
+        {QUIET}
+        msmemscope.start()
+        torch.zeros(100)
+        def work(queue):
+            torch.zeros(100)
+            queue.put(1)
+            time.sleep(600)
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+        worker = context.Process(target=work, args=(queue,), daemon=True)
+        worker.start()
+        queue.get()
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(tmp_path.glob("memscopeDumpResults/run-*/*/trace.msm"))) == 2
+    assert list(tmp_path.glob("memscopeDumpResults/run-*/*/hot.slab")) == []
+
+
+def test_the_launcher_seals_what_a_killed_program_left(
+    run_command: Callable[..., Any], build: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    program = "import os, torch; torch.zeros(10); torch.zeros(20); os.kill(os.getpid(), 9)"
+    done = run_command("--report-to=none", sys.executable, "-c", program)
+    assert done.returncode == -9, done.stderr
+    (trace,) = tmp_path.glob("memscopeDumpResults/run-*/*/")
+    assert not (trace / "hot.slab").exists()
+    found = events_of(build, trace)
+    assert (found["allocs"], found["damage"]) == (2, 0)
+    (summary,) = json.loads(run_command("info", "--json", trace).stdout)["inputs"]
+    assert (summary["ended"], summary["complete"]) == ("killed", True)
