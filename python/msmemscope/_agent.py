@@ -92,6 +92,9 @@ class Agent:
     def status(self) -> dict[str, Any]:
         return {}
 
+    def stop_at_exit(self) -> None:
+        pass
+
 
 _STRING = ctypes.c_char_p
 _INT = ctypes.c_int
@@ -131,6 +134,7 @@ _FUNCTIONS: tuple[tuple[str, bool, Any, tuple[Any, ...]], ...] = (
     ("fork_after_child", False, None, ()),
     ("preexisting", False, _INT, (_U64, _U64, ctypes.c_uint32)),
     ("status", False, _SIZE, (ctypes.c_void_p, _SIZE)),
+    ("stop_at_exit", False, _INT, ()),
 )
 
 
@@ -247,6 +251,9 @@ class NativeAgent(Agent):
     def status(self) -> dict[str, Any]:
         parsed = json.loads(self._text("status") or "{}")
         return parsed if isinstance(parsed, dict) else {}
+
+    def stop_at_exit(self) -> None:
+        self._checked("stop_at_exit")
 
 
 def _preloaded() -> ctypes.CDLL | None:

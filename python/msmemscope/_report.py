@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -62,6 +63,7 @@ class Report:
 
     def __init__(self, run_directory: str, report_to: str, options: Sequence[str] = ()) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._again = f"`msmemscope analyze {run_directory}` makes it"
         if report_to == "none":
             return
         command = _command("analyze", *options, run_directory)
@@ -76,7 +78,7 @@ class Report:
                     stdout=target,
                 )
         except OSError as error:
-            say_once(f"no report: {error}; `msmemscope analyze {run_directory}` makes it")
+            say_once(f"no report: {error}; {self._again}")
 
     def wait(self) -> None:
         process, self._process = self._process, None
@@ -87,10 +89,14 @@ class Report:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            say_once(f"the report took longer than {REPORT_SECONDS:.0f} s and was given up")
+            seconds = f"{REPORT_SECONDS:.0f} s"
+            say_once(f"the report took longer than {seconds} and was given up; {self._again}")
+            return
         except KeyboardInterrupt:  # the user does not want to wait
             process.kill()
             process.wait()
+        if process.returncode in (-signal.SIGINT, -signal.SIGKILL):  # Ctrl-C reaches both
+            say_once(f"the report was interrupted; {self._again}")
 
 
 class _target:

@@ -12,6 +12,7 @@ import atexit
 import os
 import sys
 import time
+from collections.abc import Callable
 
 from . import _config, _locate, _run
 from ._agent import RECORD_CONFIG, STEP_API, STEP_OPTIMIZER, Agent, AgentError, load
@@ -50,22 +51,31 @@ class Session:
         self._reports: list[Report] = []
         self._stacks_checked = False
         self._exited = False
+        self._off = ""  # why start() does nothing: a setting that cannot be had
 
     # -- set-up ------------------------------------------------------------------------------------
 
-    def arrive(self) -> None:
-        """At import: hooks in, exit and fork handled; records where the environment asks for it."""
+    def arrive(self, at_exit: object = None) -> None:
+        """At import: hooks in, exit and fork handled; records where the environment asks for it.
+        `at_exit` is a list that is run through at exit by who came before the program's first line
+        (command mode); without it we are in the order in which the program imported us."""
         if not self.agent.available or self._arrived:
             return
         self._arrived = True  # importlib.reload(msmemscope) comes here again
         self._try(self.agent.install)
-        atexit.register(self._at_exit)
+        if isinstance(at_exit, list):
+            at_exit.append(self._at_exit)
+        else:
+            atexit.register(self._at_exit)
         os.register_at_fork(
             before=self.agent.fork_before,
             after_in_parent=self.agent.fork_after_parent,
             after_in_child=self._after_fork_in_child,
         )
         self._try(self._glue.attach)
+        self._try(self._begin_as_inherited)
+
+    def _begin_as_inherited(self) -> None:
         inherited = _config.inherited()
         if inherited is not None:
             self.begin(inherited)
@@ -86,12 +96,20 @@ class Session:
 
     # -- the public functions ----------------------------------------------------------------------
 
+    # Nothing of ours reaches the program but a ValueError for a wrong option: what cannot be done
+    # is one line.
+
     def config(self, options: dict[str, object]) -> None:
-        self.settings.update(options)
+        try:
+            self.settings.update(options)
+            self._off = ""
+        except OSError as error:  # a relative path, where the directory we are in is gone
+            self._off = f"config(): a relative path cannot be had: {error}"
+            say_once(f"nothing is recorded: {self._off}")
 
     def start(self) -> None:
-        if not self.agent.available:
-            say_once(f"nothing is recorded: {self.agent.reason}")
+        if not self.agent.available or self._off:
+            say_once(f"nothing is recorded: {self._off or self.agent.reason}")
             return
         if self.recording:
             return
@@ -104,7 +122,7 @@ class Session:
             for prepare in (self._glue.attach, self._glue.self_check, self._glue.seed):
                 self._try(prepare)  # torch may refuse, the program may have changed it
             self.agent.start()
-        except (AgentError, OSError) as error:  # OSError: the directory we are in is gone
+        except Exception as error:  # the directory we are in is gone, no descriptors are left
             say_once(f"nothing is recorded: {error}")
             return
         self.recording = True
@@ -112,10 +130,13 @@ class Session:
         self._settings_recorded = False
         self._arm_multiprocessing()
         if self._mode == "api":
-            _config.leave(self.settings, "api")
+            self._try(lambda: _config.leave(self.settings, "api"))
 
     def stop(self) -> None:
-        if not self._end_recording():
+        self._try(self._stop)
+
+    def _stop(self) -> None:
+        if not self._end_recording(self.agent.stop):
             return
         if self._mode == "api":
             os.environ.pop(_config.ENVIRONMENT, None)
@@ -126,11 +147,11 @@ class Session:
         if self.recording:
             self._api_steps += 1
             self.agent.step(STEP_API, self._api_steps)
-            self._after_step()
+            self._try(self._after_step)
 
     def shutdown(self) -> None:
         self.stop()
-        self._glue.detach()
+        self._try(self._glue.detach)
         self._try(self.agent.shutdown)
 
     def expect_growth(self, pattern: str) -> None:
@@ -184,21 +205,21 @@ class Session:
         except AgentError as error:
             say_once(f"the settings are not in the trace: {error}")
 
-    def _try(self, action: object) -> bool:
+    def _try(self, action: Callable[[], object]) -> bool:
         """Calls it; says what went wrong and goes on."""
         try:
-            action()  # type: ignore[operator]
+            action()
         except Exception as error:
             say_once(" ".join(str(error).split()))
             return False
         return True
 
-    def _end_recording(self) -> bool:
+    def _end_recording(self, end: Callable[[], None]) -> bool:
         if not self.recording:
             return False
         self.recording = False
         self._recorded_seconds += time.monotonic() - self._recorded_since
-        return self._try(self.agent.stop)
+        return self._try(end)
 
     def _steps(self) -> int:
         return max(self._api_steps, self._optimizer_steps)
@@ -239,15 +260,18 @@ class Session:
         return self._reports_here()
 
     def _start_report(self) -> None:
-        from ._report import Report
-
+        run = os.path.dirname(self._directory)
         options: list[str] = []
         if "analysis" in self.settings.given:  # asks for the reference's own lines, too
             options += ["--analysis", self.settings["analysis"]]
         if self._suppressions:
             options += ["--suppressions", self._suppressions]
-        run = os.path.dirname(self._directory)
-        self._reports.append(Report(run, self.settings["report_to"], options))
+        try:
+            from ._report import Report
+
+            self._reports.append(Report(run, self.settings["report_to"], options))
+        except Exception as error:  # no descriptors, no memory
+            say_once(f"no report: {error}; `msmemscope analyze {run}` makes it")
 
     def _find_holders(self, directory: str) -> None:
         if "torch" not in sys.modules:
@@ -266,18 +290,26 @@ class Session:
             return
         self._exited = True
         try:
-            report_due = self._end_recording() and self._find_causes()
-            # Daemon threads may still be inside torch when the interpreter goes away.
-            self.agent.python_finalizing()
-            self._try(self.agent.exiting)
-            if report_due:
+            if self._end(find_causes=True):
                 self._start_report()
             for report in self._reports:
                 report.wait()
-        except KeyboardInterrupt:
-            self.agent.python_finalizing()
+        except KeyboardInterrupt:  # the user does not want to wait
+            pass
         except Exception as error:
             say_once(f"no diagnosis: {' '.join(str(error).split())}")
+
+    def _end(self, find_causes: bool) -> bool:
+        """Ends the trace, whatever happens meanwhile. True where a report is due."""
+        report_due = False
+        try:
+            ended = self._end_recording(self.agent.stop_at_exit)
+            report_due = ended and find_causes and self._find_causes()
+        finally:
+            # Daemon threads may still be inside torch when the interpreter goes away.
+            self.agent.python_finalizing()
+            self._try(self.agent.exiting)
+        return report_due
 
     def _after_fork_in_child(self) -> None:
         self.agent.fork_after_child()
@@ -289,9 +321,7 @@ class Session:
         """The end of a child that runs no atexit."""
         if not self._exited:
             self._exited = True
-            self._end_recording()
-            self.agent.python_finalizing()
-            self._try(self.agent.exiting)
+            self._end(find_causes=False)
 
     def _arm_multiprocessing(self) -> None:
         """multiprocessing's children end with os._exit: no atexit. Its own finalizers do run."""
