@@ -97,4 +97,5 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_session.arrive()
+# Where the agent has brought us into a program that knows nothing of us, the spec says so.
+_session.arrive(getattr(__spec__, "loader_state", None))

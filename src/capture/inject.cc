@@ -49,38 +49,80 @@ constexpr int kFileInput = 257;  // Py_file_input
 constexpr char kRunEvent[] = "cpython.run_";
 constexpr char kLastEvent[] = "cpython._PySys_ClearAuditHooks";
 
-// Loads the package by path. Exceptions end here, in one line on stderr; only a Ctrl-C goes on.
+// Waits for torch, then loads the package by path. Exceptions end here, in one line on stderr; only
+// a Ctrl-C goes on. `at_exit` is what the package would have given to atexit, had it come this
+// early: msmemscope/__init__.py finds it in its spec.
 constexpr char kBootstrap[] = R"(
 def begin(directory):
+    import atexit
     import sys
-    try:
-        if 'msmemscope' not in sys.modules:
-            import importlib.util
-            import os.path
-            package = os.path.join(directory, 'msmemscope')
-            spec = importlib.util.spec_from_file_location(
-                'msmemscope', os.path.join(package, '__init__.py'),
-                submodule_search_locations=[package])
-            module = importlib.util.module_from_spec(spec)
-            sys.modules['msmemscope'] = module
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                sys.modules.pop('msmemscope', None)
-                raise
-        import importlib
-        importlib.import_module('msmemscope._inject').begin()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        import os
-        text = ' '.join(str(error).split())
-        line = 'msmemscope: this program is not traced: cannot load the Python package from %s: %s: %s\n' % (
-            directory, type(error).__name__, text)
+
+    at_exit = []
+
+    def run_at_exit():
+        for function in at_exit:
+            function()
+
+    def package_spec():
+        import importlib.util
+        import os.path
+        package = os.path.join(directory, 'msmemscope')
+        spec = importlib.util.spec_from_file_location(
+            'msmemscope', os.path.join(package, '__init__.py'),
+            submodule_search_locations=[package])
+        spec.loader_state = at_exit
+        return spec
+
+    def load():
         try:
-            os.write(2, line.encode('utf-8', 'backslashreplace'))
-        except OSError:
-            pass
+            if 'msmemscope' not in sys.modules:
+                import importlib.util
+                spec = package_spec()
+                module = importlib.util.module_from_spec(spec)
+                sys.modules['msmemscope'] = module
+                try:
+                    spec.loader.exec_module(module)
+                except BaseException:
+                    sys.modules.pop('msmemscope', None)
+                    raise
+            import importlib
+            importlib.import_module('msmemscope._inject').begin()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            import os
+            text = ' '.join(str(error).split())
+            line = 'msmemscope: this program is not traced: cannot load the Python package from %s: %s: %s\n' % (
+                directory, type(error).__name__, text)
+            try:
+                os.write(2, line.encode('utf-8', 'backslashreplace'))
+            except OSError:
+                pass
+
+    class WaitForTorch:
+        def find_spec(self, name, path=None, target=None):
+            if name != 'torch' and name != 'msmemscope':
+                return None
+            for index, finder in enumerate(sys.meta_path):
+                if finder is self:
+                    del sys.meta_path[index]
+                    break
+            if name == 'msmemscope':
+                return package_spec()
+            load()
+            # The package has put a finder of its own in our place, which importlib has passed.
+            for finder in list(sys.meta_path):
+                find_spec = getattr(finder, 'find_spec', None)
+                spec = find_spec(name, path, target) if find_spec is not None else None
+                if spec is not None:
+                    return spec
+            return None
+
+    atexit.register(run_at_exit)
+    if 'torch' in sys.modules or 'msmemscope' in sys.modules:
+        load()
+    else:
+        sys.meta_path.insert(0, WaitForTorch())
 
 begin(directory)
 )";
@@ -136,7 +178,7 @@ PyObject* run_bootstrap() {
 }
 
 // Called with the GIL, by the thread that is about to run the program.
-void load_package() {
+void begin_waiting() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   python.PyErr_Fetch(&type, &value, &traceback);
   PyObject* result = run_bootstrap();
@@ -202,7 +244,7 @@ int on_audit(const char* event, PyObject*, void*) {
     return 0;
   }
   if (strncmp(event, kRunEvent, sizeof kRunEvent - 1) == 0) {
-    if (!done.exchange(true)) load_package();
+    if (!done.exchange(true)) begin_waiting();
   } else if (strcmp(event, kLastEvent) == 0) {
     keep_hook_block();
   }

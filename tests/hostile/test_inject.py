@@ -19,13 +19,18 @@ def begin():
 """
 SPAWN = """
 import multiprocessing, sys
+import importlib.util
 def f(x):
+    importlib.util.find_spec("torch")
     return x + 1
 if __name__ == "__main__":
+    importlib.util.find_spec("torch")
     with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
         print(pool.map(f, [1]))
 """
-SHOW = "print('ran', __name__)"
+# Whoever asks for torch has it in mind: that is what we wait for. Here nobody needs to have it.
+ASK = "import importlib.util; importlib.util.find_spec('torch')"
+SHOW = f"{ASK}\nprint('ran', __name__)"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -92,6 +97,32 @@ def test_however_python_is_started(run: Run, arguments: list[str]) -> None:
     assert done.stdout == "ran __main__\n"
     assert len(begun(done)) == 1
     assert done.stderr.count("\n") == 1, "nothing but the stand-in's own line"
+
+
+def test_a_program_without_torch_pays_for_nothing(run: Run) -> None:
+    done = run(["-c", "import json, sys; print('msmemscope' in sys.modules)"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+
+
+def test_asking_again_begins_nothing_again_and_leaves_no_finder(run: Run) -> None:
+    program = f"import sys; before = [type(f).__name__ for f in sys.meta_path]\n{ASK}\n{ASK}\n"
+    done = run(["-c", program + "print(before, [type(f).__name__ for f in sys.meta_path])"])
+    assert done.stdout.count("WaitForTorch") == 1, "only before"
+    assert len(begun(done)) == 1
+
+
+def test_what_we_do_at_exit_comes_last_however_late_torch_comes(run: Run) -> None:
+    begin = BEGIN + "    __import__('msmemscope').__spec__.loader_state.append(last)\n"
+    begin += "def last():\n    os.write(1, b'last\\n')\n"
+    program = "import atexit, os\natexit.register(os.write, 1, b'the program\\n')\n" + ASK
+    done = run(["-c", program], begin=begin)
+    assert (done.returncode, done.stdout) == (0, "the program\nlast\n"), done.stderr
+
+
+def test_an_import_of_the_package_gets_this_one(run: Run, tmp_path: pathlib.Path) -> None:
+    program = "import msmemscope; print(msmemscope.__file__, msmemscope.__spec__.loader_state)"
+    done = run(["-c", program])
+    assert done.stdout == f"{tmp_path}/package/msmemscope/__init__.py []\n", done.stderr
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
