@@ -39,6 +39,7 @@ DEFAULTS = {
     "watch": "",
 }
 
+_MAX_LENGTH = 4096  # bytes of a value
 _SEPARATOR = re.compile("[,\uff0c]")  # the full-width comma is a separator, too
 
 
@@ -51,7 +52,7 @@ def _list_of(pattern: str, value: str, empty: bool = False) -> str | None:
     items = _items(value)
     if not items:
         return "" if empty and not value.strip() else None
-    return ",".join(items) if all(re.fullmatch(pattern, item) for item in items) else None
+    return ",".join(items) if all(re.fullmatch(pattern, item, re.ASCII) for item in items) else None
 
 
 def _cleared(value: str | None, what: str) -> str | None:
@@ -110,8 +111,8 @@ def _check_watch(value: str) -> str | None:
 
 
 def _check_path(value: str) -> str | None:
-    good = value.strip() and len(value) <= 4096 and "\0" not in value
-    return os.path.abspath(value) if good else None  # the program may change its directory
+    # Absolute: the program may change its directory.
+    return os.path.abspath(value) if value.strip() else None
 
 
 def _check_report_to(value: str) -> str | None:
@@ -133,6 +134,10 @@ _CHECKS = {
     "report_to": (_check_report_to, "stderr, stdout, none, or a file's path"),
     "watch": (_check_watch, "START[:OUTID],END[,full-content]"),
 }
+
+
+class WrongType(ValueError, TypeError):
+    """A value that is no string: msMemScope raises a TypeError, we a ValueError as for all."""
 
 
 def deprecated(old: str, new: str) -> None:
@@ -160,14 +165,17 @@ class Settings:
             key = ALIASES.get(name, name)
             if key not in _CHECKS:
                 raise ValueError(
-                    f"config(): unknown option {name!r} (value {value!r}); allowed are "
+                    f"config(): unknown option {name!r} (value {_shown(value)}); allowed are "
                     + ", ".join(sorted(_CHECKS))
                 )
-            if not isinstance(value, str):
-                raise TypeError(f"Value for argument '{name}' must be a string (use quotes)")
-            if key != name:
-                deprecated(name, key)
+            if key in given:
+                raise ValueError(
+                    f"config(): {name}={_shown(value)} is {key} a second time; give it once"
+                )
             given[key] = _checked(name, key, value)
+        for name in options:
+            if name in ALIASES:
+                deprecated(name, ALIASES[name])
         fresh = dict(DEFAULTS)
         fresh.update(self._once)
         refused = False
@@ -225,12 +233,47 @@ def _later_items(key: str, value: str) -> list[str]:
     return [item for item in _items(value) if re.fullmatch(patterns[key], item)]
 
 
-def _checked(name: str, key: str, value: str) -> str:
+def _checked(name: str, key: str, value: object) -> str:
     check, allowed = _CHECKS[key]
+    what = f"config(): {name}={_shown(value)}"
+    # Not isinstance: a class of the program's may say that it is str, and run code of its own.
+    if type(value) is not str:
+        if not issubclass(type(value), str):
+            raise WrongType(
+                f"config(): Value for argument '{name}' must be a string (use quotes), not a "
+                f"{type(value).__name__}: {_shown(value)}; allowed: {allowed}"
+            )
+        value = str.__str__(value)
+    # Settings go into the environment of children and into the trace.
+    if why := _no_setting(value):
+        raise ValueError(f"{what} {why}; allowed: {allowed}")
     result = check(value)
     if result is None:
-        raise ValueError(f"config(): {name}={value!r} is not allowed; allowed: {allowed}")
+        raise ValueError(f"{what} is not allowed; allowed: {allowed}")
     return result
+
+
+def _no_setting(value: str) -> str:
+    """Why a text can be no path or environment variable; "" where it can."""
+    if "\0" in value:
+        return "has a NUL character"
+    try:
+        too_long = len(value) > _MAX_LENGTH or len(os.fsencode(value)) > _MAX_LENGTH
+    except UnicodeEncodeError:
+        return "has half a character (a lone surrogate)"
+    return f"is longer than {_MAX_LENGTH} bytes" if too_long else ""
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it: on one line, short, whatever the value's own repr() does."""
+    try:
+        import reprlib  # only here: most programs give no wrong value
+
+        short = reprlib.Repr()
+        short.maxstring = short.maxother = 100
+        return " ".join(short.repr(value).split())
+    except Exception:
+        return f"<a {type(value).__name__}>"
 
 
 class Inherited:

@@ -117,10 +117,96 @@ def test_none_among_others_clears_them(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
-def test_a_value_that_is_no_string_is_a_type_error() -> None:
-    with pytest.raises(TypeError) as raised:
-        Settings().update({"call_stack": 5})
-    assert str(raised.value) == "Value for argument 'call_stack' must be a string (use quotes)"
+class Hostile:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    __str__ = __repr__
+
+
+class Pretender:
+    """Says that it is a string."""
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return str
+
+
+NOT_STRINGS: list[object] = [
+    None,
+    True,
+    5,
+    2.5,
+    float("nan"),
+    b"leaks",
+    ["leaks"],
+    {"leaks": ["leaks"]},
+    ("leaks",),
+    [[[["leaks"]]]] * 10_000,
+    object(),
+    Hostile(),
+    Pretender(),
+    str,
+]
+
+
+@pytest.mark.parametrize("key", sorted(DEFAULTS))
+@pytest.mark.parametrize("value", NOT_STRINGS, ids=lambda value: type(value).__name__)
+def test_a_value_that_is_no_string_is_refused(key: str, value: object) -> None:
+    settings = Settings()
+    with pytest.raises(ValueError) as raised:
+        settings.update({"analysis": "none", key: value})
+    message = str(raised.value)
+    assert f"Value for argument '{key}' must be a string (use quotes)" in message
+    assert f"not a {type(value).__name__}" in message
+    assert "; allowed: " in message
+    assert "\n" not in message
+    assert len(message) < 400
+    assert isinstance(raised.value, TypeError), "as msMemScope's own"
+    assert settings.values == DEFAULTS, "nothing changes"
+
+
+@pytest.mark.parametrize("key", sorted(DEFAULTS))
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 5000, "\u20ac" * 2000, "leaks\0", "\0", "\ud800", "alloc," * 100_000, "/" * 10_000_000],
+    ids=["long", "many bytes", "NUL", "only NUL", "half a character", "long list", "huge"],
+)
+def test_a_text_that_cannot_be_a_setting_is_refused(key: str, value: str) -> None:
+    settings = Settings()
+    with pytest.raises(ValueError) as raised:
+        settings.update({key: value})
+    message = str(raised.value)
+    assert message.startswith(f"config(): {key}='")
+    assert "; allowed: " in message
+    assert len(message) < 400
+    message.encode()
+    assert settings.values == DEFAULTS
+
+
+@pytest.mark.parametrize("value", ["oom:\u0663", "npu:\u0661", "c:\u0661"])
+def test_digits_are_ascii_digits(value: str) -> None:
+    for key in ("analysis", "device", "call_stack"):
+        with pytest.raises(ValueError):
+            Settings().update({key: value})
+
+
+def test_a_string_of_a_class_of_its_own_counts_by_its_text() -> None:
+    class Text(str):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    settings = Settings()
+    settings.update({"analysis": Text("none")})
+    assert settings["analysis"] == "none"
+    assert type(settings["analysis"]) is str
+
+
+def test_one_option_by_both_its_names_is_refused() -> None:
+    settings = Settings()
+    with pytest.raises(ValueError, match="second time"):
+        settings.update({"format": "csv", "data_format": "db"})
+    assert settings.values == DEFAULTS
 
 
 def test_what_comes_later_is_accepted_and_said_once(capsys: pytest.CaptureFixture[str]) -> None:
