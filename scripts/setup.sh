@@ -26,6 +26,7 @@ base_packages=(
   g++                  # build: C++20
   libzstd-dev          # compression of the trace; static in the agent
   libfmt-dev           # formatting
+  libsqlite3-dev       # msMemScope's db files
   libcli11-dev         # command line
   nlohmann-json3-dev   # small JSON
   robin-map-dev        # flat hash maps
