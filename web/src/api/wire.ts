@@ -55,6 +55,21 @@ export function decodeLines(buffer: ArrayBuffer): Lines {
   return { width, series };
 }
 
+export function encodeLines(lines: Lines): ArrayBuffer {
+  const buffer = new ArrayBuffer(16 + lines.series.length * lines.width * 24);
+  const view = new DataView(buffer);
+  view.setUint32(0, kLinesMagic, true);
+  view.setUint32(4, lines.series.length, true);
+  view.setUint32(8, lines.width, true);
+  lines.series.forEach((series, i) => {
+    const offset = 16 + i * lines.width * 24;
+    [series.min, series.max, series.last].forEach((values, k) => {
+      new Float64Array(buffer, offset + k * lines.width * 8, lines.width).set(values);
+    });
+  });
+  return buffer;
+}
+
 export function decodeGraph(buffer: ArrayBuffer): Graph {
   const view = new DataView(buffer);
   if (buffer.byteLength < 64 || view.getUint32(0, true) !== kGraphMagic) throw new Error('graph: not an answer');

@@ -15,6 +15,7 @@ export const en = {
   'app.keys': 'Keyboard',
   'app.lane': 'Memory',
   'app.process': 'Process',
+  'app.reduced': 'Not in this report: it holds a reduced copy of the run. msmemscope view shows all of it.',
   'app.close': 'Close',
   'app.resize': 'Height of the timeline',
 
@@ -190,7 +191,7 @@ export const en = {
   'table.free': 'Freed',
   'table.lifetime': 'Lifetime',
   'table.step': 'Step',
-  'table.free_step': 'Freed in step',
+  'table.free_step': 'Freed at',
   'table.owner': 'Owner',
   'table.site': 'Site',
   'table.thread': 'Thread',

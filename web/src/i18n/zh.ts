@@ -16,6 +16,7 @@ export const zh: Record<keyof typeof en, string> = {
   'app.keys': '键盘操作',
   'app.lane': '内存',
   'app.process': '进程',
+  'app.reduced': '此报告不含该内容：其中只有精简的数据。msmemscope view 可查看全部。',
   'app.close': '关闭',
   'app.resize': '时间线高度',
 
@@ -184,7 +185,7 @@ export const zh: Record<keyof typeof en, string> = {
   'table.free': '释放',
   'table.lifetime': '存活时长',
   'table.step': '步',
-  'table.free_step': '释放于步',
+  'table.free_step': '释放步',
   'table.owner': '归属',
   'table.site': '分配位置',
   'table.thread': '线程',

@@ -11,12 +11,12 @@ import { formatBytes, formatBytesExact, formatCount } from '../format/bytes';
 import { formatDuration, formatInstant } from '../format/time';
 import { shorten } from '../format/path';
 import { t } from '../i18n';
-import { patch, pool, selectBlock, session, showBlock, view } from '../state/store';
+import { patch, pool, selectBlock, session, showBlock, showVerdict, view } from '../state/store';
 import { Empty } from '../ui/empty';
 import { FrameLine } from '../ui/frame';
 import { Icon } from '../ui/icon';
 import { SourceView } from '../ui/source';
-import { adviceText } from './verdicts';
+import { adviceText, causeName, headline } from './verdicts';
 import { threadText } from '../timeline/hover';
 
 export function DetailPanel() {
@@ -88,7 +88,11 @@ function BlockFacts({ block }: { block: Block }) {
   const here = pool.value;
   return (
     <>
-      {verdict && <p class="accusation">{adviceText(verdict)}</p>}
+      {verdict && (
+        <button type="button" class="accusation" title={adviceText(verdict)} onClick={() => void showVerdict(verdict)}>
+          <b>{causeName(verdict.cause)}</b> {headline(verdict)}
+        </button>
+      )}
       {frame ? <FrameLine frame={frame} /> : block.site && <p class="place">{shorten(block.site.place, 80)}</p>}
       {frame && <SourceView file={frame.file} line={frame.line} around={3} />}
       <dl class="facts">

@@ -40,7 +40,7 @@ const kTypes: Record<Table, Record<string, ColumnType>> = {
 
 const kTracks: Partial<Record<string, string>> = {
   block: '84px', event: '84px', kind: '72px', address: '138px', size: '104px', allocated: '104px', begin: '104px', end: '104px',
-  time: '104px', lifetime: '92px', step: '64px', end_step: '84px', site: 'minmax(170px, 2fr)', function: 'minmax(130px, 1.4fr)',
+  time: '104px', lifetime: '92px', step: '64px', end_step: '84px', site: 'minmax(196px, 2fr)', function: 'minmax(130px, 1.4fr)',
   owner: 'minmax(90px, 1fr)', thread: 'minmax(80px, 0.7fr)',
 };
 

@@ -3,7 +3,7 @@
 
 import { askBinary } from '../api/client';
 import { decodeGraph, type Graph } from '../api/wire';
-import type { RasterAnswer, RasterRequest } from './raster_worker';
+import { answerRaster, type RasterAnswer, type RasterRequest } from './raster_job';
 import type { Range } from './viewport';
 
 export interface GraphQuery {
@@ -36,6 +36,12 @@ function keyOf(query: GraphQuery): string {
   return [lookOf(query), query.generation, query.time, query.bytes, query.width, query.height].join('|');
 }
 
+// A report is one file: it has no worker's script beside it, and its pictures are small.
+function openWorker(): Worker | null {
+  if (document.getElementById('msmemscope-report')) return null;
+  return new Worker(new URL('./raster_worker.ts', import.meta.url), { type: 'module' });
+}
+
 export class GraphSource {
   picture: Picture | null = null;
   backdrop: Picture | null = null;
@@ -43,7 +49,7 @@ export class GraphSource {
   private asked = '';
   private busy = false;
   private closed = false;
-  private readonly worker = new Worker(new URL('./raster_worker.ts', import.meta.url), { type: 'module' });
+  private readonly worker = openWorker();
   private readonly waiting = new Map<number, (answer: RasterAnswer) => void>();
   private nextId = 1;
 
@@ -51,7 +57,7 @@ export class GraphSource {
     private readonly onPicture: () => void,
     private readonly onError: (error: unknown) => void,
   ) {
-    this.worker.onmessage = (event: MessageEvent<RasterAnswer>) => {
+    if (this.worker) this.worker.onmessage = (event: MessageEvent<RasterAnswer>) => {
       this.waiting.get(event.data.id)?.(event.data);
       this.waiting.delete(event.data.id);
     };
@@ -69,7 +75,7 @@ export class GraphSource {
 
   close(): void {
     this.closed = true;
-    this.worker.terminate();
+    this.worker?.terminate();
     this.drop();
   }
 
@@ -130,9 +136,11 @@ export class GraphSource {
       colours: query.colours,
       floor: query.sample === 'floor',
     };
+    const { worker } = this;
+    if (!worker) return answerRaster(request);
     return new Promise((resolve) => {
       this.waiting.set(id, resolve);
-      this.worker.postMessage(request, [buffer]);
+      worker.postMessage(request, [buffer]);
     });
   }
 
