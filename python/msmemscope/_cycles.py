@@ -44,9 +44,10 @@ def find_cycle(
     """The named references of the cycles that keep the samples; None where that is not proven.
     `own` are the caller's lists that hold the samples."""
     things = [thing for sample in samples for thing in sample]
+    count = len(things)
     if not things or not _gather(things, samples, own, live, deadline):
         return None
-    if not _all_accounted_for(things, [*samples, *own]):
+    if not _all_accounted_for(things, [*samples, *own], count):
         return None
     return _links(things)
 
@@ -87,13 +88,17 @@ def _gather(
     return True
 
 
-def _all_accounted_for(things: list[Any], own: Sequence[Sequence[Any]]) -> bool:
+def _all_accounted_for(things: list[Any], own: Sequence[Sequence[Any]], samples: int) -> bool:
+    """Whether the things refer to each other and nobody else refers to them. The first `samples`
+    must be referred to: C++ keeps tensors without any reference that can be seen."""
     place = {id(thing): at for at, thing in enumerate(things)}
     inside = [0] * len(things)
     for at in range(len(things)):
         for key in map(id, gc.get_referents(things[at])):
             if key in place:
                 inside[place[key]] += 1
+    if any(count == 0 for count in inside[:samples]):
+        return False
     held = Counter(key for mine in own for key in map(id, mine))
     probe = [object()]
     alone = sys.getrefcount(probe[0])  # of something that one list holds

@@ -149,8 +149,11 @@ class _Search:
                 return False
             keeper = self._keeper(found, group)
         keeper.graph = True
-        # Of one line: what holds for the samples holds for the others.
-        self._hold(keeper, group, present, inside=True)
+        # Of one line: what holds for the samples holds for the others, but the roots among them.
+        roots_here = _reachable(keeper.top, self._wanted(present))
+        self._hold(keeper, group, roots_here)
+        others = set(present).difference(roots_here)
+        self._hold(keeper, group, [a for a in present if a in others], inside=True)
         return True
 
     def _keeper_of(self, roots: list[list[Any]]) -> Keeper | None:
@@ -288,6 +291,9 @@ def _container(found: Found) -> tuple[Any, list[Step]]:
     samples (step.name "*") the innermost that leads to all of them; else what has the tensor under
     one key; else the tensor itself."""
     steps = found.steps
+    for i, step in enumerate(steps):
+        if is_lru(step.value) and step.samples == found.samples:
+            return step.value, steps[: i + 1]  # the dict in it is its own affair
     piles = [i for i in range(1, len(steps)) if (steps[i].kind, steps[i].name) == ("item", "*")]
     if piles:
         # One sample alone cannot tell a pile from the tuples in it.

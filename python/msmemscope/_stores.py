@@ -67,7 +67,7 @@ def decorated(container: Any) -> Statement | None:
         if first == code.co_firstlineno and node.name == code.co_name:
             end = max(node.lineno, min(one.lineno for one in node.body) - 1)
             text = " ".join(line.strip() for line in lines[first - 1 : end])
-            return Statement(code.co_filename, first, end, node.name, text)
+            return Statement(code.co_filename, node.lineno, end, node.name, text)
     return None
 
 

@@ -518,6 +518,24 @@ def test_what_only_unreachable_cycles_keep(
     assert made_by(lambda _: None) == [], "the walk keeps none of it"
 
 
+def test_what_c_alone_keeps_is_no_cycle(
+    program: Program, fake_agent: FakeAgent, no_collection: None
+) -> None:
+    # The graph keeps the inputs, and they their Python objects, which nothing refers to.
+    module = program(
+        """
+        losses = []
+        def run(count):
+            w = torch.ones(8, requires_grad=True)
+            for _ in range(count):
+                losses.append((torch.ones(8) * w).sum())
+        """
+    )
+    made = [tensor for tensor in made_by(module.run) if tensor.dim() and not tensor.requires_grad]
+    result = find(module, made, fake_agent)
+    assert "cycle" not in result.causes
+
+
 @pytest.mark.parametrize("how", ["global", "local", "c"])
 def test_a_cycle_that_somebody_reaches_is_no_garbage(
     program: Program, fake_agent: FakeAgent, no_collection: None, how: str
@@ -565,7 +583,7 @@ STORES = {
                 table(n)
         """,
         "unbounded_cache",
-        "@functools.lru_cache",
+        "def table(",
     ),
     "lru_cache of tuples": (
         """
@@ -578,7 +596,20 @@ STORES = {
                 table(n)
         """,
         "unbounded_cache",
-        "@functools.lru_cache",
+        "def table(",
+    ),
+    "lru_cache of two arguments": (
+        """
+        import functools
+        @functools.lru_cache(maxsize=None)
+        def table(n, length):
+            return torch.zeros(length)
+        def run(count):
+            for n in range(count):
+                table(n, 8)
+        """,
+        "unbounded_cache",
+        "def table(",
     ),
     "lru_cache with a size": (
         """
@@ -591,7 +622,7 @@ STORES = {
                 table(n)
         """,
         "none",
-        "@functools.lru_cache",
+        "def table(",
     ),
     "a memo": (
         """

@@ -4,13 +4,15 @@
 
 A program's docstring says what is right, written before anyone looked at what the analyzers say:
 
-    cause: leak | retained_graph     one of the contract's causes; alternatives where the specific
-                                     one needs evidence that is not recorded yet
+    cause: leak                      one of the contract's causes; alternatives (a | b) where the
+                                     specific one needs evidence that is not recorded yet;
+                                     `leak; cycle` for two problems at once
     layer: tensor
     allocated: marked                a line that ends in `# <- allocated`
     kept: marked                     a line that ends in `# <- kept`
 
-Right means: the cause, once and nothing else; the site is a marked line, and so is kept_at.
+Of two problems the second one's lines end in `# <- allocated 2` and `# <- kept 2`. Right means:
+each cause once and nothing else; its site is a marked line, and so is its kept_at.
 A healthy program (cause: none) must yield `none` alone. Exits 1 if any is wrong.
 """
 
@@ -20,6 +22,7 @@ import argparse
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,11 +36,16 @@ SECONDS = 300
 
 
 @dataclass
-class Expected:
+class Problem:
     causes: list[str]
-    layer: str
     allocated: set[int]
     kept: set[int]
+
+
+@dataclass
+class Expected:
+    problems: list[Problem]  # none: healthy
+    layer: str
 
 
 @dataclass
@@ -55,13 +63,22 @@ def expectation(path: Path) -> Expected:
         key, separator, value = line.partition(":")
         if separator and key in ("cause", "layer", "allocated", "kept"):
             fields[key] = value.strip()
-    lines = list(enumerate(source.splitlines(), start=1))
-    return Expected(
-        [cause.strip() for cause in fields["cause"].split("|")],
-        fields.get("layer", ""),
-        {number for number, line in lines if "# <-" in line and "<- allocated" in line},
-        {number for number, line in lines if "# <-" in line and "<- kept" in line},
-    )
+    marks: dict[tuple[str, int], set[int]] = {}
+    for number, line in enumerate(source.splitlines(), start=1):
+        for what, which in re.findall(
+            r"# <- (allocated|kept) ?(\d?)", line.replace(" <-", " # <-")
+        ):
+            marks.setdefault((what, int(which or 1)), set()).add(number)
+    problems = [
+        Problem(
+            [cause.strip() for cause in causes.split("|")],
+            marks.get(("allocated", which), set()),
+            marks.get(("kept", which), set()),
+        )
+        for which, causes in enumerate(fields["cause"].split(";"), start=1)
+        if causes.strip() != "none"
+    ]
+    return Expected(problems, fields.get("layer", ""))
 
 
 def find_command() -> str:
@@ -85,20 +102,34 @@ def shown(frame: dict[str, Any] | None) -> str:
 
 def judge(path: Path, expected: Expected, result: dict[str, Any]) -> list[str]:
     verdicts = result["verdicts"]
-    wrong = []
     causes = [verdict["cause"] for verdict in verdicts]
-    if len(causes) != 1 or causes[0] not in expected.causes:
-        wrong.append(f"verdicts are {', '.join(causes)}")
-    if expected.causes == ["none"] or not verdicts:
-        return wrong
-    first = verdicts[0]
-    if first["cause"] in expected.causes:
-        if first["layer"] != expected.layer:
-            wrong.append(f"layer is {first['layer']}")
-        if not on_line(first["site"], path, expected.allocated):
-            wrong.append(f"allocated is {shown(first['site'])}")
-        if not on_line(first["kept_at"], path, expected.kept):
-            wrong.append(f"kept is {shown(first['kept_at'])}")
+    if not expected.problems:
+        return [] if causes == ["none"] else [f"verdicts are {', '.join(causes)}"]
+    if len(causes) != len(expected.problems):
+        return [f"verdicts are {', '.join(causes)}"]
+    # Whichever verdict fits a problem best is its.
+    wrong = []
+    left = list(verdicts)
+    for problem in expected.problems:
+        reasons, verdict = min(
+            ((reasons_against(path, problem, expected.layer, v), v) for v in left),
+            key=lambda pair: len(pair[0]),
+        )
+        left.remove(verdict)
+        wrong += reasons
+    return wrong
+
+
+def reasons_against(path: Path, problem: Problem, layer: str, verdict: dict[str, Any]) -> list[str]:
+    wrong = []
+    if verdict["cause"] not in problem.causes:
+        wrong.append(f"cause is {verdict['cause']}")
+    if verdict["layer"] != layer:
+        wrong.append(f"layer is {verdict['layer']}")
+    if not on_line(verdict["site"], path, problem.allocated):
+        wrong.append(f"allocated is {shown(verdict['site'])}")
+    if not on_line(verdict["kept_at"], path, problem.kept):
+        wrong.append(f"kept is {shown(verdict['kept_at'])}")
     return wrong
 
 
@@ -158,9 +189,7 @@ def main() -> int:
         for reason in outcome.wrong:
             print(f"       {'':{width}}  {reason}")
     good = sum(not outcome.wrong for outcome in outcomes)
-    accused = sum(
-        outcome.expected.causes == ["none"] and bool(outcome.wrong) for outcome in outcomes
-    )
+    accused = sum(not outcome.expected.problems and bool(outcome.wrong) for outcome in outcomes)
     print(
         f"\nzoo: {good} of {len(outcomes)} right ({100 * good / len(outcomes):.0f} %), "
         f"{accused} healthy accused"

@@ -4,7 +4,7 @@ A training log that keeps tensors, not numbers: each loss keeps its autograd gra
 activations of its step. `losses.append(loss.item())` would do (pytorch/pytorch#17568 and many
 others: average meters, per-micro-batch logs).
 
-cause: leak | retained_graph
+cause: retained_graph
 layer: tensor
 allocated: marked
 kept: marked
@@ -17,8 +17,8 @@ losses = []
 
 
 def forward(model, batch):
-    hidden = torch.tanh(model[0](batch))  # <- allocated
-    return model[1](hidden)  # <- allocated
+    hidden = torch.tanh(model[0](batch))
+    return model[1](hidden)
 
 
 def train_step(model, optimizer, batch):
