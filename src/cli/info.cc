@@ -1,4 +1,4 @@
-// `msmemscope info INPUT`: what is in a trace, how complete it is, and what is missing and why.
+// `msmemscope info INPUT`: what is in an input, how complete it is, and what is missing and why.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ std::string help_text() {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  return "Says what is in a run or a trace: who was traced, how it ended, what was\n"
+  return "Says what is in a run, a trace, a csv or a db: who was traced, how it ended, what was\n"
          "dropped, what was switched off and why, where the files lie, which child\n"
          "processes were not traced.\n"
          "\n"
@@ -138,15 +138,18 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
   std::string head = s.path;
   if (s.info.process) {
     const ProcessInfo& p = *s.info.process;
-    head = program_name(p.argv0, p.command);
-    head += fmt::format("{}pid {} on {}", rows.dot(), p.pid, p.host);
+    const bool named = !p.argv0.empty() || !p.command.empty();
+    head = named ? program_name(p.argv0, p.command)
+                 : std::filesystem::path(s.path).filename().string();
+    head += fmt::format("{}pid {}", rows.dot(), p.pid);
+    if (!p.host.empty()) head += " on " + p.host;
     if (p.rank) head += fmt::format("{}rank {}", rows.dot(), *p.rank);
   }
   rows.head(fmt::format("{}{}{}", head, rows.dot(), ended_text(s.info.ended)));
   if (s.info.process && !s.info.process->command.empty()) {
     rows.row("command", s.info.process->command);
   }
-  if (s.info.process) {
+  if (s.info.process && s.kind == "trace") {
     rows.row("versions",
              fmt::format("agent {}, Python {}", s.info.process->agent,
                          s.info.process->python.empty() ? "none" : s.info.process->python));
@@ -154,10 +157,19 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
       rows.row("parent", s.info.process->parent_trace);
     }
   }
-  rows.row("trace", file_text(s.trace));
-  rows.row("slab", s.slab.path.empty() && (s.info.ended == "exit" || s.info.ended == "stop")
-                       ? "removed at the clean end"
-                       : file_text(s.slab));
+  rows.row(s.kind, file_text(s.trace));
+  if (s.kind == "trace") {
+    rows.row("slab", s.slab.path.empty() && (s.info.ended == "exit" || s.info.ended == "stop")
+                         ? "removed at the clean end"
+                         : file_text(s.slab));
+  }
+  if (s.rows) {
+    const auto count = [](uint64_t number) { return format_count(static_cast<int64_t>(number)); };
+    rows.row("rows",
+             fmt::format("{} used, {} that say nothing about memory, {} that cannot be used",
+                         count(s.rows->used), count(s.rows->unused), count(s.rows->bad)),
+             s.rows->bad != 0);
+  }
   std::string counts;
   for (const auto& [name, count] : s.events) {
     counts +=
@@ -205,7 +217,7 @@ int info_command(const std::vector<std::string>& words) {
     return written ? 0 : fail(written.error().message);
   }
   if (arguments.inputs.empty()) {
-    return fail("info: no input; give a run's directory or a trace, see info --help");
+    return fail("info: no input; give a run's directory, a trace, a csv or a db, see info --help");
   }
   auto paths = expand_inputs(arguments.inputs, arguments.all_runs);
   if (!paths) return fail(paths.error().message);
@@ -213,9 +225,9 @@ int info_command(const std::vector<std::string>& words) {
   const TerminalStyle style = style_for(STDOUT_FILENO);
   std::vector<TraceSummary> summaries;
   for (const std::string& path : paths.value()) {
-    auto summary = summarize_trace(path);
-    if (!summary) return fail(summary.error().message);
-    summaries.push_back(std::move(summary).value());
+    auto found = summarize_input(path);
+    if (!found) return fail(found.error().message);
+    for (TraceSummary& summary : found.value()) summaries.push_back(std::move(summary));
   }
   std::string text;
   if (arguments.json) {

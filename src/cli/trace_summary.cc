@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "import/open_input.h"
 #include "trace/reader.h"
 #include "trace/records.h"
 
@@ -66,13 +67,21 @@ Json json_of(const TraceSummary& s) {
   for (const auto& window : s.info.windows) {
     windows.push_back(Json{{"action", window.action}, {"time_ns", window.time}});
   }
+  Json rows = nullptr;
+  if (s.rows) {
+    rows = Json{{"used", s.rows->used}, {"unused", s.rows->unused}, {"bad", s.rows->bad}};
+  }
   return Json{{"path", s.path},
+              {"kind", s.kind},
               {"process", s.info.process ? json_of(*s.info.process) : Json(nullptr)},
               {"ended", s.info.ended},
               {"complete", s.complete()},
-              {"format", fmt::format("{}.{}", s.info.format_major, s.info.format_minor)},
+              {"format", s.kind == "trace"
+                             ? Json(fmt::format("{}.{}", s.info.format_major, s.info.format_minor))
+                             : Json(nullptr)},
               {"trace", json_of(s.trace)},
               {"slab", json_of(s.slab)},
+              {"rows", std::move(rows)},
               {"first_ns", s.first_ns},
               {"last_ns", s.last_ns},
               {"events", Json(s.events)},
@@ -98,6 +107,8 @@ std::string record_name(uint8_t kind) {
   return name;
 }
 
+namespace {
+
 Result<TraceSummary> summarize_trace(const std::string& path) {
   auto opened = TraceReader::open(path);
   if (!opened) return opened.error();
@@ -122,6 +133,65 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
   summary.slab = file_at(summary.info.slab);
   summary.damage = reader.damage();
   return summary;
+}
+
+// A process of a csv or db.
+TraceSummary summarize_import(Input& input) {
+  TraceSummary summary;
+  const InputInfo info = input.info();
+  summary.path = info.path;
+  summary.kind = input_kind_name(info.kind);
+  summary.trace = file_at(info.path);
+  summary.info.process = info.process;
+  summary.info.ended = info.ended;
+  summary.info.configs = info.settings;
+  const ImportedFile& file = *input.imported_file();
+  summary.rows = TraceSummary::Rows{file.rows - file.unused, file.unused, file.bad_rows};
+  std::array<uint64_t, 256> records{};
+  uint64_t allocs = 0, frees = 0;
+  input.visit([&](auto& source) {
+    std::vector<Event> batch(1024);
+    while (const size_t got = source.next_batch(batch)) {
+      if (summary.first_ns == 0) summary.first_ns = batch[0].time;
+      summary.last_ns = batch[got - 1].time;
+      for (const Event& event : std::span(batch).first(got)) {
+        allocs += event.kind == EventKind::kAlloc ? 1 : 0;
+        frees += event.kind == EventKind::kFree ? 1 : 0;
+        summary.info.preexisting += event.kind == EventKind::kSeed ? 1 : 0;
+        if (event.kind == EventKind::kWindow) {
+          summary.info.windows.push_back({event.size, event.time});
+        }
+        if (event.kind == EventKind::kRecord) ++records[event.record_kind];
+      }
+    }
+  });
+  if (allocs != 0) summary.events["alloc"] = allocs;
+  if (frees != 0) summary.events["free"] = frees;
+  if (summary.info.preexisting != 0) summary.events["seed"] = summary.info.preexisting;
+  for (size_t kind = 0; kind < records.size(); ++kind) {
+    const auto number = static_cast<uint8_t>(kind);
+    if (records[kind] != 0) summary.events[record_name(number)] = records[kind];
+  }
+  summary.damage = input.damage();
+  return summary;
+}
+
+}  // namespace
+
+Result<std::vector<TraceSummary>> summarize_input(const std::string& path) {
+  auto opened = open_input(path);
+  if (!opened) return opened.error();
+  std::vector<TraceSummary> summaries;
+  for (Input& input : opened.value()) {
+    if (input.trace() == nullptr) {
+      summaries.push_back(summarize_import(input));
+      continue;
+    }
+    auto summary = summarize_trace(path);
+    if (!summary) return summary.error();
+    summaries.push_back(std::move(summary).value());
+  }
+  return summaries;
 }
 
 std::string summaries_json(const std::vector<TraceSummary>& summaries) {

@@ -1,8 +1,9 @@
-// A trace read once from end to end, for `info`: what it says of itself, and what is really in it.
+// An input read once from end to end, for `info`: what it says of itself, and what is really in it.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,13 @@ struct TraceSummary {
     std::string path;  // "" if there is none
     uint64_t bytes = 0;
   };
-  std::string path;
+  struct Rows {
+    uint64_t used = 0, unused = 0, bad = 0;  // of all processes of the file
+  };
+  std::string path, kind = "trace";
   TraceInfo info;
-  File trace, slab;
+  File trace, slab;                        // of another kind: the file itself, and none
+  std::optional<Rows> rows;                // of a csv or db
   std::map<std::string, uint64_t> events;  // by record kind, what the program did only
   uint64_t first_ns = 0, last_ns = 0;      // times of its events, 0 if there is none
   std::vector<std::string> damage;
@@ -29,7 +34,8 @@ struct TraceSummary {
   }
 };
 
-Result<TraceSummary> summarize_trace(const std::string& path);
+// What open_input() takes: a summary a process.
+Result<std::vector<TraceSummary>> summarize_input(const std::string& path);
 
 // {"schema":1,"tool",...,"inputs":[...]}, indented.
 std::string summaries_json(const std::vector<TraceSummary>& summaries);

@@ -51,8 +51,8 @@ struct ImportedFile {
   std::vector<ThreadEntry> threads;        // by ThreadId
   std::vector<ImportedProcess> processes;  // by SpoolEntry::part
 
-  uint64_t rows = 0;       // that were used
-  uint64_t unused = 0;     // good ones of kinds that say nothing about memory
+  uint64_t rows = 0;       // that are good
+  uint64_t unused = 0;     // of them, those of kinds that say nothing about memory
   uint64_t bad_rows = 0;   // that could not be used
   uint64_t bad_frees = 0;  // of them, those that may be frees
   uint64_t headers = 0;

@@ -490,10 +490,7 @@ void RowEvents::add_python(std::string_view function, std::string_view start, st
                            std::string_view tid, std::string_view pid) {
   const auto from = file_time(start), to = file_time(end);
   const auto process = file_count(pid);
-  if ((!from && !to) || !process || !choose_process(*process)) {
-    ++file_.unused;
-    return;
-  }
+  if ((!from && !to) || !process || !choose_process(*process)) return;
   time_ = to.value_or(*from);
   id_ = file_.rows;
   order_ = 0;
