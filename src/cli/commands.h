@@ -10,7 +10,9 @@
 namespace memscope::cli {
 
 int analyze_command(const std::vector<std::string>& words);
+int compare_command(const std::vector<std::string>& words);
 int info_command(const std::vector<std::string>& words);
 int run_command(const LauncherOptions& options);
+int compare_dumps_command(const LauncherOptions& options);  // --compare
 
 }  // namespace memscope::cli

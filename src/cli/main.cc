@@ -19,7 +19,7 @@ struct Verb {
 };
 constexpr std::array<Verb, 6> kVerbs = {{{"analyze", analyze_command},
                                          {"info", info_command},
-                                         {"compare", nullptr},
+                                         {"compare", compare_command},
                                          {"view", nullptr},
                                          {"report", nullptr},
                                          {"convert", nullptr}}};
@@ -49,7 +49,7 @@ int dispatch(const std::vector<std::string>& arguments) {
     const auto written = write_to("stdout", given.help ? launcher_help() : version_text());
     return written ? 0 : fail(written.error().message);
   }
-  if (given.compare) return fail("--compare: not built yet");
+  if (given.compare) return compare_dumps_command(given);
   if (given.program.empty()) {
     return fail("no program to run: msmemscope [options] [--] PROGRAM ARGS...; see --help");
   }

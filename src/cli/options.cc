@@ -128,6 +128,7 @@ std::optional<Error> apply(const Given& given, LauncherOptions& options) {
     if (!checked) return checked.error();
     if (name == "--report-to") options.report_to = checked.value();
     if (name == "--suppressions") options.suppressions = checked.value();
+    if (name == "--input-path") options.inputs = split_list(checked.value());
     if (*spec.key != '\0' && !checked.value().empty()) {
       options.settings[spec.key] = checked.value();
     }
@@ -210,7 +211,8 @@ std::string launcher_help() {
       "Verbs (each has --help; a program of that name is run after --)\n"
       "  analyze INPUT...       print the diagnosis\n"
       "  info INPUT             what is in it, and how complete it is\n"
-      "  compare, view, report, convert              not built yet\n";
+      "  compare BASE NEW       what NEW holds that BASE does not\n"
+      "  view, report, convert                       not built yet\n";
   text += option_help(app);
   text +=
       "\n"

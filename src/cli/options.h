@@ -22,7 +22,8 @@ struct LauncherOptions {
   std::string report_to = "stderr";
   std::optional<std::string> suppressions;
   bool exec = false;     // do not stay as the program's parent
-  bool compare = false;  // the reference's --compare
+  bool compare = false;             // the reference's --compare
+  std::vector<std::string> inputs;  // --input-path: the two to compare
   Notes notes;
   std::vector<std::string> program;  // with its arguments; empty if none was named
   bool after_mark = false;           // a `--` came before it

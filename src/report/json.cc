@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/json_parts.h"
+
 namespace memscope {
 namespace {
 
@@ -12,10 +14,8 @@ Json json_of(const SiteShare& share);
 Json json_of(const HolderStep& step);
 Json json_of(const Holder& holder);
 Json json_of(const Verdict& verdict);
-Json json_of(const InputSummary& input);
 Json json_of(const LayerSummary& layer);
 Json json_of(const GapSummary& gap);
-Json json_of(const SiteFrame& frame);
 
 template <typename T>
 Json json_list(const std::vector<T>& items) {
@@ -31,18 +31,6 @@ Json or_null(const std::optional<T>& value) {
 
 Json finite(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-
-Json json_of(const SiteFrame& frame) {
-  return Json{{"file", or_null(frame.file)},
-              {"line", or_null(frame.line)},
-              {"end_line", or_null(frame.end_line)},
-              {"function", frame.function},
-              {"module", or_null(frame.module)},
-              {"kind", frame.native ? "native" : "python"},
-              {"user", frame.user},
-              {"inferred", frame.inferred},
-              {"text", or_null(frame.text)}};
 }
 
 Json json_of(const std::optional<SiteFrame>& frame) {
@@ -101,20 +89,6 @@ Json json_of(const Verdict& v) {
               {"advice", v.advice}};
 }
 
-Json json_of(const InputSummary& input) {
-  Json process = nullptr;
-  if (input.process) {
-    process = Json{{"host", input.process->host},
-                   {"rank", or_null(input.process->rank)},
-                   {"pid", input.process->pid},
-                   {"argv0", input.process->argv0}};
-  }
-  return Json{{"path", input.path},           {"kind", input.kind},
-              {"process", process},           {"ended", input.ended},
-              {"complete", input.complete},   {"dropped", input.dropped},
-              {"agent", or_null(input.agent)}};
-}
-
 Json json_of(const LayerSummary& layer) {
   return Json{{"input", layer.input},
               {"device", layer.device},
@@ -134,6 +108,32 @@ std::string dump(const Json& json, int indent) {
 }
 
 }  // namespace
+
+Json json_of(const SiteFrame& frame) {
+  return Json{{"file", or_null(frame.file)},
+              {"line", or_null(frame.line)},
+              {"end_line", or_null(frame.end_line)},
+              {"function", frame.function},
+              {"module", or_null(frame.module)},
+              {"kind", frame.native ? "native" : "python"},
+              {"user", frame.user},
+              {"inferred", frame.inferred},
+              {"text", or_null(frame.text)}};
+}
+
+Json json_of(const InputSummary& input) {
+  Json process = nullptr;
+  if (input.process) {
+    process = Json{{"host", input.process->host},
+                   {"rank", or_null(input.process->rank)},
+                   {"pid", input.process->pid},
+                   {"argv0", input.process->argv0}};
+  }
+  return Json{{"path", input.path},           {"kind", input.kind},
+              {"process", process},           {"ended", input.ended},
+              {"complete", input.complete},   {"dropped", input.dropped},
+              {"agent", or_null(input.agent)}};
+}
 
 std::string diagnosis_json(const Diagnosis& d) {
   const Json json{
