@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from ._referrers import LiveLocals, edge
+from ._referrers import LiveLocals, edge, referrers_of
 from ._statements import Statement, parse, storing
 
 MAX_OBJECTS = 1_000
@@ -69,7 +69,7 @@ def _gather(
         level = things[begin:]
         begin = len(things)
         ours.add(id(level))
-        found = gc.get_referrers(*level)
+        found = referrers_of(level)
         ours.add(id(found))
         for parent in found:
             if id(parent) in known or id(parent) in ours:

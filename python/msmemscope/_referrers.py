@@ -106,6 +106,18 @@ def _is_ours(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith("msmemscope")
 
 
+def referrers_of(things: list[Any]) -> list[Any]:
+    """What refers to them, but for the tuple of the question itself: from CPython 3.13 on
+    gc.get_referrers makes one of its own, and shows it."""
+    mark = object()
+    found = gc.get_referrers(*things, mark)
+    # No comprehension: its closure would be a cell that refers to the mark.
+    for at in range(len(found) - 1, -1, -1):
+        if type(found[at]) is tuple and found[at] and found[at][-1] is mark:
+            del found[at]
+    return found
+
+
 class Walk:
     """One group's walk. `ignored` are ids of the caller's own containers."""
 
@@ -149,7 +161,7 @@ class Walk:
     def _parents(self, frontier: list[int]) -> list[Any]:
         things = [self._objects[key] for key in frontier]
         self._own.add(id(things))
-        found = gc.get_referrers(*things)
+        found = referrers_of(things)
         self._own.add(id(found))
         return found
 
