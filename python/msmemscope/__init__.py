@@ -16,26 +16,49 @@ nothing until start(). MSMEMSCOPE_DISABLE=1 turns everything off.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from ._session import session as _session
 from ._version import __version__
 
-__all__ = ["__version__", "config", "expect_growth", "shutdown", "start", "step", "stop"]
+if TYPE_CHECKING:
+    from .analyzer import (
+        analyze,
+        check_inefficient,
+        check_leaks,
+        get_analyzer_config,
+        list_analyzers,
+    )
+
+__all__ = [
+    "__version__",
+    "analyze",
+    "check_inefficient",
+    "check_leaks",
+    "config",
+    "expect_growth",
+    "get_analyzer_config",
+    "list_analyzers",
+    "shutdown",
+    "start",
+    "step",
+    "stop",
+]
+
+# Offline analysis: imported when it is used, for programs that are watched never use it.
+_ANALYZER = frozenset(
+    ("analyze", "check_inefficient", "check_leaks", "get_analyzer_config", "list_analyzers")
+)
 
 # Names of msMemScope's API that are not there yet. They are not faked: using one says so.
 _LATER = frozenset(
     (
         "RecordFunction",
         "TakeSnapshot",
-        "analyze",
-        "check_inefficient",
-        "check_leaks",
         "cleanup_framework_hooks",
         "describe",
         "enable_npu_sanitizer",
-        "get_analyzer_config",
         "init_framework_hooks",
-        "list_analyzers",
         "take_snapshot",
         "tracer",
         "watcher",
@@ -88,6 +111,10 @@ def expect_growth(pattern: str) -> None:
 
 
 def __getattr__(name: str) -> object:
+    if name in _ANALYZER:
+        from . import analyzer
+
+        return getattr(analyzer, name)
     if name in _LATER:
         message = f"msmemscope.{name} comes with a later version (this is {__version__})"
         # `from msmemscope import x` would hide an AttributeError's text behind its own.

@@ -11,6 +11,9 @@ namespace memscope::cli {
 
 int analyze_command(const std::vector<std::string>& words);
 int compare_command(const std::vector<std::string>& words);
+// What the package's analyzers ask; not in the help.
+int offline_inefficient_command(const std::vector<std::string>& words);
+int offline_leaks_command(const std::vector<std::string>& words);
 int info_command(const std::vector<std::string>& words);
 int run_command(const LauncherOptions& options);
 int compare_dumps_command(const LauncherOptions& options);  // --compare

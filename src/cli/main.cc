@@ -17,12 +17,14 @@ struct Verb {
   std::string_view name;
   int (*command)(const std::vector<std::string>&);  // null: not built yet
 };
-constexpr std::array<Verb, 6> kVerbs = {{{"analyze", analyze_command},
+constexpr std::array<Verb, 8> kVerbs = {{{"analyze", analyze_command},
                                          {"info", info_command},
                                          {"compare", compare_command},
                                          {"view", nullptr},
                                          {"report", nullptr},
-                                         {"convert", nullptr}}};
+                                         {"convert", nullptr},
+                                         {"offline-inefficient", offline_inefficient_command},
+                                         {"offline-leaks", offline_leaks_command}}};
 
 const Verb* find_verb(std::string_view name) {
   for (const Verb& verb : kVerbs) {
