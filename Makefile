@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: help setup setup-dev build install demo test test-full test-cpp test-python test-torch2 \
-  test-torch-newest lint format zoo zoo-quick bench fuzz sanitize clean
+  test-torch-newest web view test-web lint format zoo zoo-quick bench fuzz sanitize clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,15 @@ install: setup ## build the package and install it and the command into .venv
 demo: install ## run examples/memory_leak_demo.py and print the diagnosis
 	$(call say,running examples/memory_leak_demo.py)
 	@scripts/demo.sh
+
+web: ## build the viewer's page and install it with the package
+	@scripts/setup.sh --web
+	@scripts/web.sh build
+	@scripts/install.sh
+
+view: web ## open the viewer on the newest run of the demo
+	@[ -n "$$(ls -d build/demo/run-* 2> /dev/null)" ] || scripts/demo.sh
+	@.venv/bin/msmemscope view build/demo
 
 # --- build and test ------------------------------------------------------------------------------
 
@@ -61,6 +70,11 @@ test-torch2: setup-dev install ## the Python tests on the installed package and 
 test-torch-newest: setup-dev install ## the Python tests, on the newest PyTorch of Debian unstable
 	$(call say,Python tests on the newest PyTorch)
 	@scripts/test_torch.sh sid $(PYTEST_ARGS)
+
+test-web: setup-dev web ## the viewer's page: unit tests, and its story in a headless browser
+	$(call say,the viewer's page)
+	@scripts/web.sh test
+	@scripts/web.sh e2e
 
 zoo: setup-dev install ## diagnose every program of tests/zoo; prints the share that is right
 	$(call say,the zoo)

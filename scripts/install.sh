@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 stamp=.venv/installed
 inputs=(src python CMakeLists.txt pyproject.toml requirements-build.txt)
+[ ! -e web/dist ] || inputs+=(web/dist)
 if [ -e $stamp ] && [ -z "$(find "${inputs[@]}" -newer $stamp ! -name '*_test.cc' ! -name '*_fuzzer.cc' \
                               ! -path '*/__pycache__*' \( -type f -o -type d \) -print -quit)" ]; then
   echo "install: up to date"

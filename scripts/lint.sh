@@ -1,5 +1,5 @@
 #!/bin/bash
-# clang-format, clang-tidy, ruff and mypy over the checkout. Changes nothing. TIDY_ALL=1: clang-tidy
+# clang-format, clang-tidy, ruff, mypy, eslint and tsc over the checkout. Changes nothing. TIDY_ALL=1: clang-tidy
 # looks at tests and benchmarks too.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -38,6 +38,7 @@ step clang-format format
 step ruff .venv/bin/ruff check --quiet .
 step 'ruff format' .venv/bin/ruff format --check --quiet .
 step 'mypy --strict' .venv/bin/mypy --strict python/msmemscope
+step 'eslint and tsc' scripts/web.sh lint
 step clang-tidy tidy
 
 if [ ${#failed[@]} -gt 0 ]; then

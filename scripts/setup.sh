@@ -4,15 +4,17 @@
 # is nothing to do.
 #
 #   scripts/setup.sh          what `make demo` needs: build, package, a PyTorch
-#   scripts/setup.sh --dev    also what tests, lint and benchmarks need
+#   scripts/setup.sh --web    also what builds the viewer's page
+#   scripts/setup.sh --dev    also what tests, lint and benchmarks need, the page's included
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-dev=0
+dev=0 web=0
 for word in "$@"; do
   case $word in
-    --dev) dev=1 ;;
-    *) echo "setup.sh: unknown word '$word'; allowed: --dev" >&2; exit 2 ;;
+    --dev) dev=1 web=1 ;;
+    --web) web=1 ;;
+    *) echo "setup.sh: unknown word '$word'; allowed: --dev, --web" >&2; exit 2 ;;
   esac
 done
 
@@ -62,6 +64,14 @@ fi
 
 packages=("${base_packages[@]}")
 [ $dev = 0 ] || packages+=("${dev_packages[@]}")
+# Node and Chromium may have come by other ways than Debian's packages.
+if [ $web = 1 ]; then
+  command -v node > /dev/null || packages+=(nodejs)  # builds the viewer's page
+  command -v npm > /dev/null || packages+=(npm)      # brings its libraries
+fi
+if [ $dev = 1 ]; then
+  command -v "${CHROMIUM:-chromium}" > /dev/null || packages+=(chromium)  # browser tests
+fi
 
 # --- Debian packages -----------------------------------------------------------------------------
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2> /dev/null |
