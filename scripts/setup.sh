@@ -32,6 +32,7 @@ base_packages=(
   libcli11-dev         # command line
   nlohmann-json3-dev   # small JSON
   robin-map-dev        # flat hash maps
+  libboost-dev         # the viewer's HTTP server: Beast and Asio, headers only
   python3-venv         # .venv
 )
 dev_packages=(

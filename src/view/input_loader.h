@@ -1,0 +1,32 @@
+// From a path to an InputIndex for each process in it: out of the cache where they are there and of
+// today, else built.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "view/index_cache.h"
+#include "view/input_index.h"
+
+namespace memscope::view {
+
+struct LoadOptions {
+  const IndexCache* cache = nullptr;           // null: columns in memory, nothing kept
+  std::function<bool(double share)> progress;  // false stops; the load then fails
+};
+
+struct LoadedInput {
+  std::shared_ptr<const InputIndex> index;
+  bool fresh = false;  // built just now, and in `room`
+  std::filesystem::path room;
+  std::string key;
+};
+
+Result<std::vector<LoadedInput>> load_inputs(const std::string& path, const LoadOptions& options);
+// Keeps a fresh one for the next time; to be called once somebody looks at it already.
+void keep_input(const LoadedInput& input, const IndexCache& cache);
+
+}  // namespace memscope::view

@@ -1,0 +1,248 @@
+#include "view/rows.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "view/text.h"
+
+namespace memscope::view {
+namespace {
+
+constexpr std::array<ColumnInfo, 15> kBlockColumns = {{{Column::kBlock, "block", "id"},
+                                                       {Column::kAddress, "address", "address"},
+                                                       {Column::kSize, "size", "bytes"},
+                                                       {Column::kBegin, "begin", "time"},
+                                                       {Column::kEnd, "end", "time"},
+                                                       {Column::kLifetime, "lifetime", "duration"},
+                                                       {Column::kStep, "step", "int"},
+                                                       {Column::kEndStep, "end_step", "int"},
+                                                       {Column::kOwner, "owner", "text"},
+                                                       {Column::kSite, "site", "text"},
+                                                       {Column::kFunction, "function", "text"},
+                                                       {Column::kThread, "thread", "text"},
+                                                       {Column::kState, "state", "text"},
+                                                       {Column::kSiteId, "site_id", "int"},
+                                                       {Column::kStackId, "stack_id", "int"}}};
+constexpr std::array<ColumnInfo, 14> kEventColumns = {{{Column::kEvent, "event", "id"},
+                                                       {Column::kKind, "kind", "text"},
+                                                       {Column::kTime, "time", "time"},
+                                                       {Column::kBlock, "block", "id"},
+                                                       {Column::kAddress, "address", "address"},
+                                                       {Column::kSize, "size", "bytes"},
+                                                       {Column::kStep, "step", "int"},
+                                                       {Column::kAllocated, "allocated", "bytes"},
+                                                       {Column::kOwner, "owner", "text"},
+                                                       {Column::kSite, "site", "text"},
+                                                       {Column::kFunction, "function", "text"},
+                                                       {Column::kThread, "thread", "text"},
+                                                       {Column::kSiteId, "site_id", "int"},
+                                                       {Column::kStackId, "stack_id", "int"}}};
+
+constexpr std::array<std::string_view, 3> kKinds = {"alloc", "free", "seed"};
+constexpr std::array<std::string_view, 3> kStates = {"live", "freed", "unknown"};
+
+std::optional<int64_t> some(uint64_t value) {
+  return static_cast<int64_t>(value);
+}
+
+struct Keyed {
+  uint64_t key;
+  uint32_t row;
+};
+
+// Stable, by key; as many passes as the keys differ in.
+void radix_sort(std::vector<Keyed>& items, std::vector<Keyed>& spare) {
+  constexpr int kBits = 11;
+  constexpr size_t kBuckets = size_t{1} << kBits;
+  uint64_t all = 0, none = ~uint64_t{0};
+  for (const Keyed& item : items) {
+    all |= item.key;
+    none &= item.key;
+  }
+  const uint64_t differ = all & ~none;
+  spare.resize(items.size());
+  for (int shift = 0; shift < 64; shift += kBits) {
+    if ((differ >> shift & (kBuckets - 1)) == 0) continue;
+    std::array<size_t, kBuckets + 1> start{};
+    for (const Keyed& item : items) ++start[(item.key >> shift & (kBuckets - 1)) + 1];
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    for (const Keyed& item : items) spare[start[item.key >> shift & (kBuckets - 1)]++] = item;
+    items.swap(spare);
+  }
+}
+
+// Where each text stands among the others.
+std::vector<uint32_t> text_ranks(const RowTable& table, Column column) {
+  const size_t count = table.text_keys(column);
+  std::vector<std::string> texts(count);
+  for (uint32_t key = 0; key < count; ++key) texts[key] = table.text_of_key(key, column);
+  std::vector<uint32_t> order(count), rank(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return texts[a] < texts[b]; });
+  for (uint32_t i = 0, at = 0; i < count; ++i) {
+    if (i != 0 && texts[order[i]] != texts[order[i - 1]]) at = i;
+    rank[order[i]] = at;
+  }
+  return rank;
+}
+
+}  // namespace
+
+std::span<const ColumnInfo> columns_of(RowKind kind) {
+  if (kind == RowKind::kBlocks) return kBlockColumns;
+  return kEventColumns;
+}
+
+const ColumnInfo* find_column(RowKind kind, std::string_view name) {
+  for (const ColumnInfo& info : columns_of(kind)) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+std::optional<int64_t> RowTable::number(uint32_t row, Column column) const {
+  const uint32_t block = block_of(row);
+  switch (column) {
+    case Column::kBlock:
+      return block;
+    case Column::kEvent:
+      return row;
+    case Column::kTime:
+      return some(pool->time[row] + static_cast<uint64_t>(shift));
+    case Column::kAddress:
+      return some(pool->address[block]);
+    case Column::kSize:
+      return some(pool->size(block));
+    case Column::kBegin:
+      return some(pool->begin_time(block) + static_cast<uint64_t>(shift));
+    case Column::kEnd:
+      if (const auto end = pool->end_time(block)) return some(*end + static_cast<uint64_t>(shift));
+      return std::nullopt;
+    case Column::kLifetime:
+      if (const auto end = pool->end_time(block)) return some(*end - pool->begin_time(block));
+      return std::nullopt;
+    case Column::kStep:
+      if (input->steps.count() == 0) return std::nullopt;
+      return input->step_at(kind == RowKind::kEvents ? pool->time[row] : pool->begin_time(block));
+    case Column::kEndStep:
+      if (input->steps.count() == 0) return std::nullopt;
+      if (const auto end = pool->end_time(block)) return input->step_at(*end);
+      return std::nullopt;
+    case Column::kAllocated:
+      return some(pool->bytes_in(row + 1));
+    case Column::kSiteId:
+      return input->site_of_stack(pool->stack[block]);
+    case Column::kStackId:
+      return pool->stack[block];
+    default:
+      return std::nullopt;
+  }
+}
+
+uint32_t RowTable::text_key(uint32_t row, Column column) const {
+  const uint32_t block = block_of(row);
+  switch (column) {
+    case Column::kKind:
+      if (kind == RowKind::kEvents && (pool->event[row] & kFreeBit) != 0) return 1;
+      return (pool->sized[block] & kSeeded) != 0 ? 2 : 0;
+    case Column::kState:
+      if ((pool->sized[block] & kFateUnknown) != 0) return 2;
+      return pool->free_event[block] == kAlive ? 0 : 1;
+    case Column::kOwner:
+      return pool->owner[block];
+    case Column::kSite:
+    case Column::kFunction:
+      return input->site_of_stack(pool->stack[block]);
+    case Column::kThread:
+      if (kind == RowKind::kEvents && (pool->event[row] & kFreeBit) != 0) {
+        return pool->free_thread[block];
+      }
+      return pool->thread[block];
+    default:
+      return 0;
+  }
+}
+
+size_t RowTable::text_keys(Column column) const {
+  switch (column) {
+    case Column::kKind:
+      return kKinds.size();
+    case Column::kState:
+      return kStates.size();
+    case Column::kOwner:
+      return input->owners.size();
+    case Column::kSite:
+    case Column::kFunction:
+      return input->site_count();
+    case Column::kThread:
+      return 65536;
+    default:
+      return 1;
+  }
+}
+
+std::string RowTable::text_of_key(uint32_t key, Column column) const {
+  switch (column) {
+    case Column::kKind:
+      return std::string(kKinds[key]);
+    case Column::kState:
+      return std::string(kStates[key]);
+    case Column::kOwner:
+      return input->owners[key];
+    case Column::kSite:
+      return key == 0 ? "" : input->site_place(key);
+    case Column::kFunction:
+      return input->site(key).function;
+    case Column::kThread:
+      return input->thread_name(key);
+    default:
+      return "";
+  }
+}
+
+RowSet select_rows(const RowTable& table, const RowQuery& query) {
+  RowSet result;
+  const uint32_t end = table.first() + table.count();
+  result.rows.reserve(query.filters.empty() ? table.count() : 0);
+  for (uint32_t row = table.first(); row < end; ++row) {
+    if (!table.exists(row)) continue;
+    const bool wanted = std::all_of(query.filters.begin(), query.filters.end(),
+                                    [row](const RowFilter& filter) { return filter(row); });
+    if (!wanted) continue;
+    result.rows.push_back(row);
+    result.bytes += table.pool->size(table.block_of(row));
+  }
+  if (query.sort.empty()) return result;
+  std::vector<Keyed> items(result.rows.size()), spare;
+  for (size_t i = 0; i < items.size(); ++i) items[i] = {0, result.rows[i]};
+  for (size_t turn = query.sort.size(); turn-- > 0;) {
+    const SortBy& by = query.sort[turn];
+    const ColumnInfo* info = nullptr;
+    for (const ColumnInfo& known : columns_of(table.kind)) {
+      if (known.column == by.column) info = &known;
+    }
+    if (info == nullptr) continue;
+    if (info->text()) {
+      const auto ranks = text_ranks(table, by.column);
+      for (Keyed& item : items) {
+        const uint64_t key = ranks[table.text_key(item.row, by.column)];
+        item.key = by.descending ? ~key : key;
+      }
+    } else {
+      for (Keyed& item : items) {
+        const auto value = table.number(item.row, by.column);
+        // Signed as unsigned; what is unknown comes last, either way.
+        const uint64_t key = static_cast<uint64_t>(value.value_or(0)) ^ uint64_t { 1 } << 63;
+        item.key = !value ? ~uint64_t{0} : by.descending ? ~key : key;
+      }
+    }
+    radix_sort(items, spare);
+  }
+  for (size_t i = 0; i < items.size(); ++i) result.rows[i] = items[i].row;
+  return result;
+}
+
+}  // namespace memscope::view

@@ -1,0 +1,362 @@
+#include "view/session.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "view/input_loader.h"
+
+namespace memscope::view {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kRecentRows = 4, kRecentAnswers = 8;
+constexpr size_t kLargestKept = 16 << 20;               // bytes of an answer that is kept
+constexpr auto kLook = std::chrono::milliseconds(300);  // how often a growing trace is looked at
+constexpr auto kJudge = std::chrono::seconds(3);        // and judged anew, at most
+
+template <typename T>
+std::shared_ptr<const T> look_up(
+    std::list<std::pair<std::string, std::shared_ptr<const T>>>& recent, const std::string& key) {
+  for (auto at = recent.begin(); at != recent.end(); ++at) {
+    if (at->first != key) continue;
+    recent.splice(recent.begin(), recent, at);
+    return recent.front().second;
+  }
+  return nullptr;
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+// Sites of an input that are the frame of a verdict.
+void add_sites(const InputIndex& input, const Json& frame, std::vector<uint32_t>& sites) {
+  if (!frame.is_object()) return;
+  const std::string file = text_at(frame, "file"), function = text_at(frame, "function");
+  const auto line = frame.find("line");
+  for (uint32_t site = 1; site < input.site_count(); ++site) {
+    const SiteFrame& known = input.site(site);
+    if (known.file.value_or("") != file || known.function != function) continue;
+    if (line != frame.end() && line->is_number_integer() &&
+        known.line.value_or(-1) != line->get<int64_t>()) {
+      continue;
+    }
+    sites.push_back(site);
+  }
+}
+
+}  // namespace
+
+// -- what is derived from a pool ------------------------------------------------------------------
+
+const BlockOrder& PoolViews::order(OrderBy by) const {
+  const std::scoped_lock lock(mutex_);
+  auto& order = orders_[static_cast<size_t>(by)];
+  if (order == nullptr) order = std::make_unique<BlockOrder>(*input_, pool_, by);
+  return *order;
+}
+
+const Colouring& PoolViews::colouring(ColourBy by) const {
+  const std::scoped_lock lock(mutex_);
+  auto& colouring = colourings_[static_cast<size_t>(by)];
+  if (colouring == nullptr) {
+    colouring = std::make_unique<Colouring>(*input_, pool_, by, std::vector<VerdictBlocks>());
+  }
+  return *colouring;
+}
+
+const SiteHistories& PoolViews::sites(uint32_t warmup) const {
+  const std::scoped_lock lock(mutex_);
+  // The warm-up may become known after the first question; answers given keep what they hold.
+  if (sites_ == nullptr) {
+    sites_ = std::make_unique<SiteHistories>(site_histories(*input_, pool_, warmup));
+    sites_warmup_ = warmup;
+  }
+  return *sites_;
+}
+
+std::shared_ptr<const RowSet> PoolViews::rows(const std::string& request,
+                                              const std::function<RowSet()>& make) const {
+  const std::scoped_lock lock(rows_mutex_);
+  if (auto known = look_up(rows_, request)) return known;
+  auto made = std::make_shared<const RowSet>(make());
+  rows_.emplace_front(request, made);
+  if (rows_.size() > kRecentRows) rows_.pop_back();
+  return made;
+}
+
+std::shared_ptr<const std::string> PoolViews::answer(
+    const std::string& request, const std::function<std::string()>& make) const {
+  {
+    const std::scoped_lock lock(answers_mutex_);
+    if (auto known = look_up(answers_, request)) return known;
+  }
+  auto made = std::make_shared<const std::string>(make());
+  if (made->size() > kLargestKept) return made;
+  const std::scoped_lock lock(answers_mutex_);
+  answers_.emplace_front(request, made);
+  if (answers_.size() > kRecentAnswers) answers_.pop_back();
+  return made;
+}
+
+const Colouring& ViewState::colouring(size_t pool, ColourBy by) const {
+  if (by != ColourBy::kVerdict) return pools[pool].views->colouring(by);
+  const std::scoped_lock lock(mutex);
+  verdict_colourings.resize(pools.size());
+  auto& colouring = verdict_colourings[pool];
+  if (colouring == nullptr) {
+    const PoolViews& views = *pools[pool].views;
+    colouring = std::make_unique<Colouring>(views.input(), views.pool(), by, verdicts[pool]);
+  }
+  return *colouring;
+}
+
+// -- the session ----------------------------------------------------------------------------------
+
+Session::Session(SessionOptions options) : options_(std::move(options)) {}
+
+Session::~Session() {
+  stop();
+}
+
+void Session::start() {
+  worker_ = std::thread([this] { work(); });
+  judge_ = std::thread([this] { judge(); });
+}
+
+void Session::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (worker_.joinable()) worker_.join();
+  if (judge_.joinable()) judge_.join();
+}
+
+std::shared_ptr<const ViewState> Session::state() const {
+  const std::scoped_lock lock(mutex_);
+  return state_;
+}
+
+Session::Status Session::status() const {
+  const std::scoped_lock lock(mutex_);
+  Status status{.generation = generation_, .diagnosis = diagnosis_state_, .error = error_};
+  status.progress = progress_;
+  if (state_ != nullptr) {
+    status.state = "ready";
+    status.growing = state_->growing;
+  } else if (!error_.empty()) {
+    status.state = "failed";
+  }
+  return status;
+}
+
+void Session::wait_ready() const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return state_ != nullptr || !error_.empty() || stopping_; });
+}
+
+void Session::wait_diagnosed() const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return diagnosis_state_ != "running" || stopping_; });
+}
+
+// Sizes and times of the files that grow.
+std::vector<std::string> Session::stamps() const {
+  std::vector<std::string> stamps;
+  for (const std::string& path : options_.paths) stamps.push_back(input_key(path));
+  return stamps;
+}
+
+void Session::work() {
+  std::vector<std::string> seen = stamps();
+  if (!load(false)) return;
+  for (int turns = 0; !stopping_;) {
+    const auto state = this->state();
+    if (!state->growing) return;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kLook, [&] { return stopping_.load(); });
+    }
+    std::vector<std::string> now = stamps();
+    // The slab of a run is written through a mapping, which may leave the file's time as it is:
+    // looked at all the same, once in a while.
+    constexpr int kTurns = 3;
+    if (now == seen && ++turns % kTurns != 0) continue;
+    seen = std::move(now);
+    const auto begin = std::chrono::steady_clock::now();
+    load(true);
+    // Half of a core at most.
+    const auto took = std::chrono::steady_clock::now() - begin;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, took, [&] { return stopping_.load(); });
+  }
+}
+
+bool Session::load(bool again) {
+  std::vector<LoadedInput> loaded;
+  std::vector<std::shared_ptr<const InputIndex>> inputs;
+  std::string problem;
+  for (size_t i = 0; i < options_.paths.size(); ++i) {
+    LoadOptions options{.cache = again ? nullptr : &options_.cache};
+    options.progress = [&](double share) {
+      if (!again) {
+        progress_ = (static_cast<double>(i) + share) / static_cast<double>(options_.paths.size());
+      }
+      return !stopping_.load();
+    };
+    auto found = load_inputs(options_.paths[i], options);
+    if (!found) {
+      if (problem.empty()) problem = found.error().message;
+      continue;
+    }
+    for (LoadedInput& input : found.value()) {
+      inputs.push_back(input.index);
+      loaded.push_back(std::move(input));
+    }
+  }
+  if (inputs.empty()) {
+    if (!again) {
+      const std::scoped_lock lock(mutex_);
+      error_ = problem;
+    }
+    changed_.notify_all();
+    return false;
+  }
+  progress_ = 1;
+  publish(std::move(inputs));
+  for (const LoadedInput& input : loaded) keep_input(input, options_.cache);
+  return true;
+}
+
+void Session::publish(std::vector<std::shared_ptr<const InputIndex>> inputs) {
+  auto state = std::make_shared<ViewState>();
+  state->inputs = std::move(inputs);
+  state->origin = ~uint64_t{0};
+  for (const auto& input : state->inputs) {
+    state->origin = std::min(state->origin, input->origin);
+    state->growing = state->growing || input->facts.ended == "running";
+  }
+  for (size_t input = 0; input < state->inputs.size(); ++input) {
+    for (size_t pool = 0; pool < state->inputs[input]->pools.size(); ++pool) {
+      state->pools.push_back(
+          {input, std::make_shared<const PoolViews>(state->inputs[input], pool)});
+    }
+  }
+  state->verdicts.resize(state->pools.size());
+  const std::scoped_lock lock(mutex_);
+  state->generation = ++generation_;
+  // The diagnosis of a moment ago holds until there is a newer one.
+  if (state_ != nullptr) {
+    state->diagnosis = state_->diagnosis;
+    state->warmup = state_->warmup;
+    if (state->pools.size() == state_->pools.size()) state->verdicts = state_->verdicts;
+  }
+  state_ = std::move(state);
+  changed_.notify_all();
+}
+
+// Puts a diagnosis beside the state it was made for, or a newer one.
+static std::shared_ptr<ViewState> with_diagnosis(const ViewState& from, Json diagnosis) {
+  auto state = std::make_shared<ViewState>();
+  state->generation = from.generation;
+  state->growing = from.growing;
+  state->origin = from.origin;
+  state->inputs = from.inputs;
+  state->pools = from.pools;
+  state->verdicts.resize(state->pools.size());
+  const auto steps = diagnosis.find("steps");
+  if (steps != diagnosis.end() && steps->is_object()) {
+    const auto until = steps->find("warmup_until");
+    if (until != steps->end() && until->is_number_unsigned())
+      state->warmup = until->get<uint32_t>();
+  }
+  const auto verdicts = diagnosis.find("verdicts"), inputs = diagnosis.find("inputs");
+  if (verdicts != diagnosis.end() && verdicts->is_array() && inputs != diagnosis.end() &&
+      inputs->is_array()) {
+    for (size_t pool = 0; pool < state->pools.size(); ++pool) {
+      const InputIndex& input = state->pools[pool].views->input();
+      const Where where = state->pools[pool].views->pool().where;
+      for (size_t number = 0; number < verdicts->size(); ++number) {
+        const Json& verdict = (*verdicts)[number];
+        if (text_at(verdict, "layer") != layer_name(where.layer) ||
+            text_at(verdict, "device") != device_name(where.device)) {
+          continue;
+        }
+        const auto processes = verdict.find("processes");
+        bool here = false;
+        for (const Json& process : processes != verdict.end() ? *processes : Json::array()) {
+          here = here || (process.is_number_unsigned() && process.get<size_t>() < inputs->size() &&
+                          text_at((*inputs)[process.get<size_t>()], "path") == input.facts.path);
+        }
+        if (!here) continue;
+        VerdictBlocks blocks{.verdict = static_cast<int64_t>(number),
+                             .name = text_at(verdict, "cause")};
+        add_sites(input, verdict.value("site", Json()), blocks.sites);
+        for (const Json& share : verdict.value("sites", Json::array())) {
+          if (share.is_object()) add_sites(input, share.value("site", Json()), blocks.sites);
+        }
+        std::sort(blocks.sites.begin(), blocks.sites.end());
+        blocks.sites.erase(std::unique(blocks.sites.begin(), blocks.sites.end()),
+                           blocks.sites.end());
+        const auto first = verdict.find("first_step");
+        if (first != verdict.end() && first->is_number_unsigned()) {
+          blocks.first_step = first->get<uint32_t>();
+        } else {
+          blocks.first_step = state->warmup + 1;
+        }
+        state->verdicts[pool].push_back(std::move(blocks));
+      }
+    }
+  }
+  state->diagnosis = std::move(diagnosis);
+  return state;
+}
+
+void Session::judge() {
+  while (!stopping_) {
+    uint64_t generation = 0;
+    {
+      // Beside the first index, so that both are there at the same time.
+      std::unique_lock lock(mutex_);
+      generation = generation_;
+    }
+    Json diagnosis;
+    if (options_.diagnose) {
+      auto text = options_.diagnose(options_.paths);
+      if (text) diagnosis = Json::parse(text.value(), nullptr, false);
+      if (diagnosis.is_discarded()) diagnosis = nullptr;
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return state_ != nullptr || !error_.empty() || stopping_; });
+    if (stopping_ || state_ == nullptr) {
+      diagnosis_state_ = "failed";
+      changed_.notify_all();
+      return;
+    }
+    diagnosis_state_ = diagnosis.is_object() ? "ready" : "failed";
+    if (diagnosis.is_object()) {
+      const auto from = state_;
+      lock.unlock();
+      auto state = with_diagnosis(*from, std::move(diagnosis));
+      lock.lock();
+      // A newer state has come meanwhile: it is given this diagnosis, for the time being.
+      if (state_ != from) {
+        auto newer = with_diagnosis(*state_, std::move(state->diagnosis));
+        state = std::move(newer);
+      }
+      state_ = std::move(state);
+    }
+    changed_.notify_all();
+    if (!state_->growing) return;
+    changed_.wait_for(lock, kJudge, [&] { return stopping_.load(); });
+    changed_.wait(lock, [&] { return stopping_ || generation_ != generation; });
+  }
+}
+
+}  // namespace memscope::view

@@ -1,0 +1,137 @@
+// The inputs a viewer shows: loads or builds their indices, has them judged, and follows those that
+// are still being written.
+//
+// A ViewState is one consistent picture: queries hold one while they run, and a newer one takes its
+// place for those that come later. What is derived from an index (orders, colours, sorted tables)
+// is made when first asked for and kept beside it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "view/block_order.h"
+#include "view/colouring.h"
+#include "view/index_cache.h"
+#include "view/input_index.h"
+#include "view/rows.h"
+#include "view/site_table.h"
+
+namespace memscope::view {
+
+// What is derived from one pool.
+class PoolViews {
+ public:
+  PoolViews(std::shared_ptr<const InputIndex> input, size_t pool)
+      : input_(std::move(input)), pool_(*input_->pools[pool]) {}
+
+  const InputIndex& input() const { return *input_; }
+  const PoolIndex& pool() const { return pool_; }
+  const BlockOrder& order(OrderBy by) const;
+  // Not for verdicts: they are the ViewState's.
+  const Colouring& colouring(ColourBy by) const;
+  const SiteHistories& sites(uint32_t warmup) const;
+  // The rows of a request, or those of the same request before.
+  std::shared_ptr<const RowSet> rows(const std::string& request,
+                                     const std::function<RowSet()>& make) const;
+  // A whole answer, likewise.
+  std::shared_ptr<const std::string> answer(const std::string& request,
+                                            const std::function<std::string()>& make) const;
+
+ private:
+  template <typename T>
+  using Recent = std::list<std::pair<std::string, std::shared_ptr<const T>>>;
+
+  std::shared_ptr<const InputIndex> input_;
+  const PoolIndex& pool_;
+  mutable std::mutex mutex_, rows_mutex_, answers_mutex_;
+  mutable std::array<std::unique_ptr<BlockOrder>, kOrderCount> orders_;
+  mutable std::array<std::unique_ptr<Colouring>, kColourCount> colourings_;
+  mutable std::unique_ptr<SiteHistories> sites_;
+  mutable uint32_t sites_warmup_ = 0;
+  mutable Recent<RowSet> rows_;
+  mutable Recent<std::string> answers_;
+};
+
+struct ViewState {
+  uint64_t generation = 0;
+  bool growing = false;
+  uint64_t origin = 0;  // ns since the epoch, of the first input to begin
+  std::vector<std::shared_ptr<const InputIndex>> inputs;
+  struct Pool {
+    size_t input = 0;
+    std::shared_ptr<const PoolViews> views;
+  };
+  std::vector<Pool> pools;
+
+  // The diagnosis, null where there is none (yet).
+  nlohmann::ordered_json diagnosis;
+  std::vector<std::vector<VerdictBlocks>> verdicts;  // by pool
+  uint32_t warmup = 0;                               // the last step of it
+
+  // From an input's clock to the session's.
+  int64_t shift(size_t input) const { return static_cast<int64_t>(inputs[input]->origin - origin); }
+  const Colouring& colouring(size_t pool, ColourBy by) const;
+
+  mutable std::mutex mutex;
+  mutable std::vector<std::unique_ptr<Colouring>> verdict_colourings;  // by pool
+};
+
+struct SessionOptions {
+  std::vector<std::string> paths;  // an input each
+  IndexCache cache{std::filesystem::path()};
+  // The text of `analyze --json` for the paths; may take long, runs in a thread of its own.
+  std::function<Result<std::string>(const std::vector<std::string>&)> diagnose;
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void start();
+  void stop();
+
+  // Null until the first index is there.
+  std::shared_ptr<const ViewState> state() const;
+  struct Status {
+    uint64_t generation = 0;
+    std::string state = "building", diagnosis = "running", error;
+    double progress = -1;  // -1 unknown
+    bool growing = false;
+  };
+  Status status() const;
+  // Waits until the first state is there, or it failed.
+  void wait_ready() const;
+  void wait_diagnosed() const;
+
+ private:
+  void work();
+  void judge();
+  bool load(bool again);
+  void publish(std::vector<std::shared_ptr<const InputIndex>> inputs);
+  std::vector<std::string> stamps() const;
+
+  SessionOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::shared_ptr<const ViewState> state_;
+  std::string error_, diagnosis_state_ = "running";
+  nlohmann::ordered_json diagnosis_;
+  std::atomic<double> progress_ = -1;
+  std::atomic<bool> stopping_ = false;
+  uint64_t generation_ = 0, judged_generation_ = 0;
+  std::thread worker_, judge_;
+};
+
+}  // namespace memscope::view
