@@ -20,7 +20,7 @@ struct Verb {
 constexpr std::array<Verb, 8> kVerbs = {{{"analyze", analyze_command},
                                          {"info", info_command},
                                          {"compare", compare_command},
-                                         {"view", nullptr},
+                                         {"view", view_command},
                                          {"report", nullptr},
                                          {"convert", nullptr},
                                          {"offline-inefficient", offline_inefficient_command},
