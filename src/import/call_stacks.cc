@@ -61,7 +61,7 @@ CallStacks::Hash CallStacks::hash_of(std::string_view python, std::string_view n
       hash.second = mix(hash.second + word, 0xA0761D6478BD642Fu);
     }
     word = 0;
-    std::memcpy(&word, text.data() + at, text.size() - at);
+    if (at != text.size()) std::memcpy(&word, text.data() + at, text.size() - at);
     hash.first = mix(hash.first, word);
     hash.second = mix(hash.second + word, 0xE7037ED1A0B428DBu);
   }

@@ -50,7 +50,10 @@ size_t attr_end(std::string_view text, size_t at) {
 
 }  // namespace
 
-CsvRows::CsvRows(InputFile file) : file_(std::move(file)), window_(kWindow), scratch_(kMaxFields) {
+CsvRows::CsvRows(InputFile file)
+    : file_(std::move(file)),
+      window_(std::clamp<size_t>(file_.size() + 1, 4096, kWindow)),
+      scratch_(kMaxFields) {
   fields_.reserve(kMaxFields);
 }
 

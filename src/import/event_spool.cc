@@ -49,7 +49,15 @@ void append(std::vector<std::byte>& out, const T* items, size_t count) {
 
 }  // namespace
 
-EventSpool::EventSpool() = default;
+struct EventSpool::Compressor {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  Compressor() = default;
+  ~Compressor() { ZSTD_freeCCtx(context); }
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+};
+
+EventSpool::EventSpool() : compressor_(std::make_unique<Compressor>()) {}
 
 EventSpool::~EventSpool() {
   if (file_ >= 0) ::close(file_);
@@ -74,6 +82,7 @@ Result<void> EventSpool::finish() {
   hot_ = {};
   cold_ = {};
   compressed_ = {};
+  compressor_.reset();
   if (!error_.empty()) return Error{error_};
   return {};
 }
@@ -103,9 +112,9 @@ void EventSpool::seal(Batch& batch, bool records) {
 
 void EventSpool::write_block(std::vector<std::byte>& block, Run& run, uint16_t part) {
   compressed_.resize(sizeof(BlockHeader) + ZSTD_compressBound(block.size()));
-  const size_t size =
-      ZSTD_compress(compressed_.data() + sizeof(BlockHeader),
-                    compressed_.size() - sizeof(BlockHeader), block.data(), block.size(), kLevel);
+  const size_t size = ZSTD_compressCCtx(
+      compressor_->context, compressed_.data() + sizeof(BlockHeader),
+      compressed_.size() - sizeof(BlockHeader), block.data(), block.size(), kLevel);
   if (ZSTD_isError(size) != 0) {
     error_ = std::string("events cannot be sorted: zstd says ") + ZSTD_getErrorName(size);
     return;
@@ -166,8 +175,17 @@ bool EventSpool::load(uint64_t at, std::span<std::byte> out) const {
 // -- reading
 // ----------------------------------------------------------------------------------------
 
+struct SpoolReader::Decompressor {
+  ZSTD_DCtx* context = ZSTD_createDCtx();
+  Decompressor() = default;
+  ~Decompressor() { ZSTD_freeDCtx(context); }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+};
+
 struct SpoolReader::Cursor {
   const EventSpool* spool = nullptr;
+  ZSTD_DCtx* context = nullptr;
   uint64_t at = 0, end = 0;  // of what is not loaded yet
   std::vector<std::byte> block, compressed;
   size_t place = 0;  // of the entry in the block
@@ -185,8 +203,8 @@ struct SpoolReader::Cursor {
     compressed.resize(header.compressed);
     if (!spool->load(at + sizeof(header), compressed)) return false;
     block.resize(header.size);
-    const size_t got =
-        ZSTD_decompress(block.data(), block.size(), compressed.data(), compressed.size());
+    const size_t got = ZSTD_decompressDCtx(context, block.data(), block.size(), compressed.data(),
+                                           compressed.size());
     if (ZSTD_isError(got) != 0 || got != block.size()) return false;
     at += sizeof(header) + compressed.size();
     place = 0;
@@ -206,7 +224,8 @@ struct SpoolReader::Cursor {
   }
 };
 
-SpoolReader::SpoolReader(const EventSpool& spool, uint16_t part, Which which) {
+SpoolReader::SpoolReader(const EventSpool& spool, uint16_t part, Which which)
+    : decompressor_(std::make_unique<Decompressor>()) {
   for (const EventSpool::Run& run : spool.runs_) {
     if (which == kRecords && !run.records) continue;
     const auto at = std::lower_bound(
@@ -215,6 +234,7 @@ SpoolReader::SpoolReader(const EventSpool& spool, uint16_t part, Which which) {
     if (at == run.parts.end() || at->part != part) continue;
     auto cursor = std::make_unique<Cursor>();
     cursor->spool = &spool;
+    cursor->context = decompressor_->context;
     cursor->at = at->begin;
     cursor->end = at->end;
     if (cursor->next()) {

@@ -90,6 +90,8 @@ class EventSpool {
   std::vector<Run> runs_;
   std::vector<std::byte> memory_;
   std::vector<std::byte> compressed_;
+  struct Compressor;
+  std::unique_ptr<Compressor> compressor_;
   int file_ = -1;
   uint64_t stored_ = 0;
   std::string error_;
@@ -111,6 +113,8 @@ class SpoolReader {
 
  private:
   struct Cursor;
+  struct Decompressor;
+  std::unique_ptr<Decompressor> decompressor_;  // of all cursors
   std::vector<std::unique_ptr<Cursor>> cursors_;
   std::vector<Cursor*> heap_;  // by their entries, least first
   Cursor* last_ = nullptr;

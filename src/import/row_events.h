@@ -20,6 +20,7 @@
 #include "core/where.h"
 #include "import/columns.h"
 #include "import/imported_file.h"
+#include "import/row_cells.h"
 #include "trace/records.h"
 #include "tsl/robin_map.h"
 
@@ -38,12 +39,11 @@ class RowEvents {
                   std::string_view tid, std::string_view pid);
 
  private:
-  struct Attr;
   using Problem = std::string;  // "" for none
   Problem common(const FileRow& row);
   Problem block(const FileRow& row, bool is_malloc);
-  Problem place(const FileRow& row, const Attr& attr, AddressClass& address_class);
-  void counters(const Attr& attr);
+  Problem place(const FileRow& row, const RowAttributes& attr, AddressClass& address_class);
+  void counters(const RowAttributes& attr);
   void counter(std::string_view name, std::string_view value);
   Problem access(const FileRow& row);
   Problem launch(const FileRow& row);
@@ -75,5 +75,17 @@ class RowEvents {
   Where where_;
   bool has_process_ = false;
 };
+
+template <typename Record>
+void RowEvents::record(const Record& record, Where where, StackId stack) {
+  words_.clear();
+  append_record(record, 0, 0, words_);
+  SpoolEntry entry;
+  entry.kind = EventKind::kRecord;
+  entry.record_kind = static_cast<uint8_t>(Record::kKind);
+  entry.where = where.packed();
+  entry.stack = stack.value;
+  put(entry, words_);
+}
 
 }  // namespace memscope
