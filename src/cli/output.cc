@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "report/text.h"
 
@@ -51,9 +53,39 @@ Result<void> write_to(const std::string& target, std::string_view text) {
   return write_file(target, text);
 }
 
-void say(std::string_view line) {
+namespace {
+
+// While one lives, a write of this thread's to a pipe that nobody reads fails with EPIPE and no
+// more: what we have to say must not end the launcher, whose status is the program's.
+class PipeSignalHeld {
+ public:
+  PipeSignalHeld() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~PipeSignalHeld() {
+    const timespec at_once{};
+    if (sigismember(&before_, SIGPIPE) == 0) (void)sigtimedwait(&set_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  PipeSignalHeld(const PipeSignalHeld&) = delete;
+  PipeSignalHeld& operator=(const PipeSignalHeld&) = delete;
+
+ private:
+  sigset_t set_, before_;
+};
+
+}  // namespace
+
+void raw_line(std::string_view line) {
+  const PipeSignalHeld held;
   // One write, so that lines of several processes do not mix.
-  (void)write_all(STDERR_FILENO, "msmemscope: " + printable(line) + "\n");
+  (void)write_all(STDERR_FILENO, std::string(line) + "\n");
+}
+
+void say(std::string_view line) {
+  raw_line("msmemscope: " + printable(line));
 }
 
 int fail(std::string_view line) {

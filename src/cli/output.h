@@ -18,7 +18,10 @@ Result<void> write_file(const std::string& path, std::string_view text);
 // `target`: "stdout", "stderr", "none" or a file's path, as --report-to takes it.
 Result<void> write_to(const std::string& target, std::string_view text);
 
-// One line on stderr, with the tool's name before it. Control characters are made harmless.
+// One line on stderr, as it is. That nobody reads it any more is no matter.
+void raw_line(std::string_view line);
+
+// With the tool's name before it, and control characters made harmless.
 void say(std::string_view line);
 
 // The same, for what ends the command: returns the exit status for wrong use, 2.

@@ -91,7 +91,7 @@ std::string configuration(const LauncherOptions& options, const Run& run) {
 void say_notes(const Notes& notes) {
   for (const std::string& line : notes.warnings) {
     if (line.starts_with('[')) {
-      (void)write_all(STDERR_FILENO, line + "\n");
+      raw_line(line);
     } else {
       say(line);
     }

@@ -39,7 +39,10 @@ ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) 
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child) {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) end = ReportEnd::kDone;
-      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) end = ReportEnd::kInterrupted;
+      // Who interrupts often means the whole group.
+      if (WIFSIGNALED(status) && sigismember(&set, WTERMSIG(status)) == 1) {
+        end = ReportEnd::kInterrupted;
+      }
       break;
     }
     const auto left =
@@ -51,6 +54,10 @@ ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) 
     ::waitpid(child, &status, 0);
     end = signal < 0 ? ReportEnd::kTooLong : ReportEnd::kInterrupted;
     break;
+  }
+  // One interrupt is enough: it must not end the launcher as well, whose status is the program's.
+  const timespec at_once{};
+  while (end == ReportEnd::kInterrupted && sigtimedwait(&set, nullptr, &at_once) > 0) {
   }
   sigaction(SIGCHLD, &old_child, nullptr);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
