@@ -247,6 +247,7 @@ export const en = {
   'composition.empty.do': 'Choose another: double-click the timeline, or Peak.',
   'composition.owner.none': 'Owners are not recorded in this input.',
   'composition.owner.none.do': 'Record with --analysis=decompose to tell weights, gradients, optimizer state and activations apart.',
+  'composition.hint': 'Click: zoom. Double click: its blocks.',
   'composition.self': 'allocated here',
 
   // --- compare

@@ -239,6 +239,7 @@ export const zh: Record<keyof typeof en, string> = {
   'composition.empty.do': '请选择其他时刻：在时间线上双击，或选“峰值”。',
   'composition.owner.none': '此输入没有记录归属。',
   'composition.owner.none.do': '用 --analysis=decompose 记录，即可区分权重、梯度、优化器状态与激活。',
+  'composition.hint': '单击放大，双击查看它的内存块。',
   'composition.self': '此处分配',
 
   'compare.base': '从',

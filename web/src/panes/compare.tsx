@@ -9,6 +9,8 @@ import { shorten } from '../format/path';
 import { type Key, t } from '../i18n';
 import { patch, pool, session, steps, view } from '../state/store';
 import { kCompareBy } from '../state/view_state';
+import type { TableRecord } from '../format/csv';
+import { Downloads } from '../ui/download';
 import { Empty } from '../ui/empty';
 import { Icon } from '../ui/icon';
 import { Select } from '../ui/select';
@@ -52,7 +54,7 @@ export function ComparePane() {
   useEffect(() => {
     let current = true;
     if (!a || !b) return undefined;
-    ask<Comparison>('compare', { a: sideText(a), b: sideText(b), by: compareBy, limit: 500 }).then(
+    ask<Comparison>('compare', { a: sideText(a), b: sideText(b), by: compareBy, limit: 5000 }).then(
       (answer) => {
         if (!current) return;
         setData(answer);
@@ -80,11 +82,18 @@ export function ComparePane() {
           onChange={(by) => patch({ compareBy: by })} />
         <span class="space" />
         {data && <b class="summary">{summary(data, nameA, nameB)}</b>}
+        {data && <Downloads name="compare" records={() => records(data)} />}
       </div>
       {error !== null && <p class="error">{error}</p>}
       {data && <Differences data={data} nameA={nameA} nameB={nameB} />}
     </div>
   );
+}
+
+function records(data: Comparison): TableRecord[] {
+  return data.rows.map(({ name, detail, delta, a_bytes, b_bytes, a_blocks, b_blocks }) => ({
+    name, detail, delta, a_bytes, b_bytes, a_blocks, b_blocks,
+  }));
 }
 
 function summary(data: Comparison, nameA: string, nameB: string): string {
@@ -156,7 +165,7 @@ function Differences({ data, nameA, nameB }: { data: Comparison; nameA: string; 
           </tr>
         </thead>
         <tbody>
-          {rows.map((row, index) => <Difference key={index} row={row} most={most} />)}
+          {rows.slice(0, 500).map((row, index) => <Difference key={index} row={row} most={most} />)}
         </tbody>
       </table>
     </div>

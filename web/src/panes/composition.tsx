@@ -237,6 +237,7 @@ function TileView({ tile, data, difference, look, found, shape }: {
     shorten(name, 200), node.detail === null ? '' : shorten(node.detail, 300), node.file === null ? '' : `${node.file}:${node.line ?? ''}`,
     `${amount} · ${formatPercent(node.value / whole)} · ${t('word.blocks', formatCount(node.blocks))}`,
     node.self !== 0 ? `${t('composition.self')}: ${amountText(node.self, weight, difference)}` : '',
+    t('composition.hint'),
     difference && node.base !== null ? `${amountText(node.base, weight)} → ${amountText(node.base + node.value, weight)}` : '',
   ];
   const classes = ['tile', shape, found && !found.has(tile.index) ? 'dim' : '', found?.has(tile.index) ? 'found' : '', node.user ? 'user' : ''];

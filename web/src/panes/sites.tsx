@@ -1,12 +1,14 @@
 // The allocation sites: what each holds, how it grows, its curve; its source line and its blocks.
 
-import { ask } from '../api/client';
+import { ask, type Parameters } from '../api/client';
 import type { SiteRow, Sites } from '../api/types';
 import { formatBytes, formatBytesSigned, formatCount } from '../format/bytes';
 import { formatDuration } from '../format/time';
 import { shorten } from '../format/path';
 import { t } from '../i18n';
 import { patch, pool, session, timeWindow, view } from '../state/store';
+import type { TableRecord } from '../format/csv';
+import { Downloads } from '../ui/download';
 import { Empty } from '../ui/empty';
 import { SourceView } from '../ui/source';
 import { Spark } from '../ui/spark';
@@ -42,6 +44,24 @@ function columns(): GridColumn<SiteRow>[] {
   ];
 }
 
+async function allSites(query: Parameters): Promise<TableRecord[]> {
+  const records: TableRecord[] = [];
+  for (let total = 1; records.length < total; ) {
+    const answer = await ask<Sites>('sites', { ...query, offset: records.length, limit: 1000 });
+    if (answer.rows.length === 0) break;
+    total = answer.total;
+    for (const row of answer.rows) {
+      const { place, function: name, text, file, line, owner, verdict } = row;
+      const { live_bytes, live_blocks, peak_bytes, peak_time, allocs, alloc_bytes, bytes_per_step, lifetime_ns } = row;
+      records.push({
+        place, function: name, text, file, line, owner, verdict, live_bytes, live_blocks, peak_bytes, peak_time, allocs,
+        alloc_bytes, bytes_per_step, lifetime_ns,
+      });
+    }
+  }
+  return records;
+}
+
 export function SitesPane() {
   const here = pool.value;
   const generation = session.value?.generation;
@@ -74,7 +94,12 @@ export function SitesPane() {
           chosenRow.value = row;
           patch({ site: row.site === site ? null : row.site });
         }}
-        bar={<WindowSwitch state={table} onChange={(next) => patch({ sites: next })} />}
+        bar={
+          <>
+            <WindowSwitch state={table} onChange={(next) => patch({ sites: next })} />
+            <Downloads name="sites" records={() => allSites({ pool: here.id, sort, find, t0, t1 })} />
+          </>
+        }
         empty={<Empty title={t('sites.empty')} action={t('sites.empty.do')} />}
       />
       {chosen && (
