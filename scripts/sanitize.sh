@@ -1,7 +1,7 @@
 #!/bin/bash
-# C++ tests under AddressSanitizer with UndefinedBehaviorSanitizer, and the tests of the agent's
-# parts, which share memory between threads, under ThreadSanitizer (MEMSCOPE_TEST_FULL=1: the loader's
-# own locks, which it cannot see, still need sorting out before every run can ask for it).
+# C++ tests under AddressSanitizer with UndefinedBehaviorSanitizer; the tests of the agent's parts,
+# which share memory between threads, under ThreadSanitizer, and with MEMSCOPE_TEST_FULL=1 the hostile
+# programs with the whole agent in them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,25 @@ scripts/build.sh asan
 echo "sanitize: C++ tests under ASan and UBSan"
 ctest --test-dir build-asan --output-on-failure -j"$jobs"
 
-[ "${MEMSCOPE_TEST_FULL:-0}" = 1 ] || exit 0
-scripts/build.sh tsan capture_test
-echo "sanitize: capture tests under TSan"
-ctest --test-dir build-tsan --output-on-failure -j"$jobs"
+full=${MEMSCOPE_TEST_FULL:-0}
+programs=(pass_around start_stop thread_churn)
+targets=(capture_test)
+[ "$full" != 1 ] || targets+=(msmemscope_agent "${programs[@]}")
+scripts/build.sh tsan "${targets[@]}"
+# TSan's shadow memory and a well mixed address space do not go together everywhere.
+plain=(setarch -R)
+"${plain[@]}" true 2> /dev/null || plain=()
+echo "sanitize: tests of the agent's parts under TSan"
+"${plain[@]}" build-tsan/capture_test --gtest_brief=1
+
+[ "$full" = 1 ] || exit 0
+output=$(mktemp -d)
+trap 'rm -rf "$output"' EXIT
+rounds=(200000 300 400)
+for i in "${!programs[@]}"; do
+  program=${programs[i]}
+  echo "sanitize: $program under TSan"
+  mkdir "$output/$program"
+  "${plain[@]}" "build-tsan/hostile/$program" build-tsan/libmsmemscope_agent.so "$output/$program" \
+    "${rounds[i]}" > /dev/null
+done

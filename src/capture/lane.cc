@@ -45,6 +45,7 @@ bool change_hands(Lane& lane, int32_t from, int32_t tid) noexcept {
 
 Lane* begin(uint32_t i) noexcept {
   Lane& lane = state.lanes[i];
+  note_lane_taken(lane);
   lane.index = i + 1;
   lane.depth = 0;
   lane.announced = false;

@@ -51,6 +51,22 @@ struct Lane {
   uint32_t index = 0;                     // 1, 2, ...: its number in the trace
 };
 
+// A lane passes from a thread that has ended to the next one. The kernel orders the two (tgkill(2)
+// says ESRCH once the first is gone), which ThreadSanitizer does not see: it is told.
+#if defined(__SANITIZE_THREAD__)
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+inline void note_lane_taken(Lane& lane) noexcept {
+  __tsan_acquire(&lane);
+}
+inline void note_lane_used(Lane& lane) noexcept {
+  __tsan_release(&lane);
+}
+#else
+inline void note_lane_taken(Lane&) noexcept {}
+inline void note_lane_used(Lane&) noexcept {}
+#endif
+
 namespace lanes {
 // In a forked child: the thread that called fork() has no lane yet.
 void forget_this_threads();

@@ -130,7 +130,10 @@ HookScope::HookScope() noexcept : lane_(nullptr), outermost_(true) {
 }
 
 HookScope::~HookScope() noexcept {
-  if (__builtin_expect(lane_ != nullptr, 1)) --lane_->depth;
+  if (__builtin_expect(lane_ != nullptr, 1)) {
+    --lane_->depth;
+    note_lane_used(*lane_);
+  }
 }
 
 void record_alloc(HookScope& scope, Where where, const void* addr, uint64_t size) noexcept {
