@@ -56,147 +56,104 @@ struct PythonLayout {
   uint16_t text_compact;  // sizeof(PyCompactUnicodeObject), also of the pointer in other strings
 };
 
-// The walk is compiled once for each of them.
-inline constexpr PythonLayout kPythonLayouts[] = {
-    {
-        .minor = 9,
-        .line_table = LineTable::kLnotab,
-        .thread_head = 24,
-        .head_in_cframe = false,
-        .cframe_head = 0,
-        .frame_objects = true,
-        .lasti_bytes = 1,
-        .frame_previous = 24,
-        .frame_code = 32,
-        .tagged_code = false,
-        .frame_instruction = 104,
-        .frame_owner = 0,
-        .code_first_line = 40,
-        .code_file = 104,
-        .code_function = 112,
-        .code_line_table = 120,
-        .code_bytecode = 0,
-        .code_first_traceable = 0,
-        .resume_opcode = 0,
-        .text_ascii = 48,
-        .text_compact = 72,
-    },
-    {
-        .minor = 10,
-        .line_table = LineTable::kDeltas,
-        .thread_head = 24,
-        .head_in_cframe = false,
-        .cframe_head = 0,
-        .frame_objects = true,
-        .lasti_bytes = 2,  // f_lasti counts code units from 3.10 on
-        .frame_previous = 24,
-        .frame_code = 32,
-        .tagged_code = false,
-        .frame_instruction = 96,
-        .frame_owner = 0,
-        .code_first_line = 40,
-        .code_file = 104,
-        .code_function = 112,
-        .code_line_table = 120,
-        .code_bytecode = 0,
-        .code_first_traceable = 0,
-        .resume_opcode = 0,
-        .text_ascii = 48,
-        .text_compact = 72,
-    },
-    {
-        .minor = 11,
-        .line_table = LineTable::kLocations,
-        .thread_head = 56,
-        .head_in_cframe = true,
-        .cframe_head = 8,  // behind use_tracing
-        .frame_objects = false,
-        .lasti_bytes = 0,
-        .frame_previous = 48,
-        .frame_code = 32,
-        .tagged_code = false,
-        .frame_instruction = 56,
-        .frame_owner = 69,
-        .code_first_line = 72,
-        .code_file = 112,
-        .code_function = 128,
-        .code_line_table = 136,
-        .code_bytecode = 184,
-        .code_first_traceable = 168,
-        .resume_opcode = 151,
-        .text_ascii = 48,
-        .text_compact = 72,
-    },
-    {
-        .minor = 12,
-        .line_table = LineTable::kLocations,
-        .thread_head = 56,
-        .head_in_cframe = true,
-        .cframe_head = 0,
-        .frame_objects = false,
-        .lasti_bytes = 0,
-        .frame_previous = 8,
-        .frame_code = 0,
-        .tagged_code = false,
-        .frame_instruction = 56,
-        .frame_owner = 70,
-        .code_first_line = 68,
-        .code_file = 112,
-        .code_function = 128,
-        .code_line_table = 136,
-        .code_bytecode = 192,
-        .code_first_traceable = 176,
-        .resume_opcode = 151,
-        .text_ascii = 40,  // wstr is gone (PEP 623)
-        .text_compact = 56,
-    },
-    {
-        .minor = 13,
-        .line_table = LineTable::kLocations,
-        .thread_head = 72,
-        .head_in_cframe = false,
-        .cframe_head = 0,
-        .frame_objects = false,
-        .lasti_bytes = 0,
-        .frame_previous = 8,
-        .frame_code = 0,
-        .tagged_code = false,
-        .frame_instruction = 56,
-        .frame_owner = 70,
-        .code_first_line = 68,
-        .code_file = 112,
-        .code_function = 128,
-        .code_line_table = 136,
-        .code_bytecode = 200,
-        .code_first_traceable = 184,
-        .resume_opcode = 149,
-        .text_ascii = 40,
-        .text_compact = 56,
-    },
-    {
-        .minor = 14,
-        .line_table = LineTable::kLocations,
-        .thread_head = 72,
-        .head_in_cframe = false,
-        .cframe_head = 0,
-        .frame_objects = false,
-        .lasti_bytes = 0,
-        .frame_previous = 8,
-        .frame_code = 0,
-        .tagged_code = true,
-        .frame_instruction = 56,
-        .frame_owner = 74,
-        .code_first_line = 68,
-        .code_file = 112,
-        .code_function = 128,
-        .code_line_table = 136,
-        .code_bytecode = 208,
-        .code_first_traceable = 192,
-        .resume_opcode = 128,
-        .text_ascii = 40,
-        .text_compact = 56,
-    },
+// Two families, of which each later version says what it changed.
+inline constexpr PythonLayout kPython39 = {
+    .minor = 9,
+    .line_table = LineTable::kLnotab,
+    .thread_head = 24,
+    .head_in_cframe = false,
+    .cframe_head = 0,
+    .frame_objects = true,
+    .lasti_bytes = 1,
+    .frame_previous = 24,
+    .frame_code = 32,
+    .tagged_code = false,
+    .frame_instruction = 104,
+    .frame_owner = 0,
+    .code_first_line = 40,
+    .code_file = 104,
+    .code_function = 112,
+    .code_line_table = 120,
+    .code_bytecode = 0,
+    .code_first_traceable = 0,
+    .resume_opcode = 0,
+    .text_ascii = 48,
+    .text_compact = 72,
 };
+
+inline constexpr PythonLayout kPython310 = [] {
+  PythonLayout layout = kPython39;
+  layout.minor = 10;
+  layout.line_table = LineTable::kDeltas;
+  layout.lasti_bytes = 2;  // f_lasti counts code units from here on
+  layout.frame_instruction = 96;
+  return layout;
+}();
+
+inline constexpr PythonLayout kPython311 = {
+    .minor = 11,
+    .line_table = LineTable::kLocations,
+    .thread_head = 56,
+    .head_in_cframe = true,
+    .cframe_head = 8,  // behind use_tracing
+    .frame_objects = false,
+    .lasti_bytes = 0,
+    .frame_previous = 48,
+    .frame_code = 32,
+    .tagged_code = false,
+    .frame_instruction = 56,
+    .frame_owner = 69,
+    .code_first_line = 72,
+    .code_file = 112,
+    .code_function = 128,
+    .code_line_table = 136,
+    .code_bytecode = 184,
+    .code_first_traceable = 168,
+    .resume_opcode = 151,
+    .text_ascii = 48,
+    .text_compact = 72,
+};
+
+inline constexpr PythonLayout kPython312 = [] {
+  PythonLayout layout = kPython311;
+  layout.minor = 12;
+  layout.cframe_head = 0;
+  layout.frame_previous = 8;
+  layout.frame_code = 0;
+  layout.frame_owner = 70;
+  layout.code_first_line = 68;
+  layout.code_bytecode = 192;
+  layout.code_first_traceable = 176;
+  layout.text_ascii = 40;  // wstr is gone (PEP 623)
+  layout.text_compact = 56;
+  return layout;
+}();
+
+inline constexpr PythonLayout kPython313 = [] {
+  PythonLayout layout = kPython312;
+  layout.minor = 13;
+  layout.thread_head = 72;
+  layout.head_in_cframe = false;
+  layout.code_bytecode = 200;
+  layout.code_first_traceable = 184;
+  layout.resume_opcode = 149;
+  return layout;
+}();
+
+inline constexpr PythonLayout kPython314 = [] {
+  PythonLayout layout = kPython313;
+  layout.minor = 14;
+  layout.tagged_code = true;
+  layout.frame_owner = 74;
+  layout.code_bytecode = 208;
+  layout.code_first_traceable = 192;
+  layout.resume_opcode = 128;
+  return layout;
+}();
+
+// The walk is compiled once for each of them.
+inline constexpr PythonLayout kPythonLayouts[] = {kPython39,  kPython310, kPython311,
+                                                  kPython312, kPython313, kPython314};
 
 // The same in all of them.
 inline constexpr uint16_t kObjectType = 8;      // PyObject.ob_type
