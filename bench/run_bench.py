@@ -1,6 +1,6 @@
 """Runs the benchmarks and prints their results as the tables of docs/benchmarks.md.
 
-    run_bench.py [--quick] [--only event_cost,train_step,analyze] [--torch2 PYTHON]
+    run_bench.py [--quick] [--only event_cost,train_step,analyze,import] [--torch2 PYTHON]
 
 Wants build-bench/ (scripts/build.sh bench) and the package in .venv. Results as JSON go to
 build-bench/results.json, the tables to build-bench/benchmarks.md and stdout.
@@ -201,10 +201,33 @@ def analyze_table(results: list[dict[str, Any]]) -> str:
     return table(head, rows)
 
 
+def import_table(result: dict[str, Any]) -> str:
+    names = {
+        "csv": "csv",
+        "unordered": "csv, rows in the original's order",
+        "db": "db",
+        "big": "csv",
+    }
+    rows = [
+        [
+            name,
+            f"{result[kind]['rows'] / 1e6:.0f} M",
+            f"{result[kind]['bytes'] / 1e6:.0f} MB",
+            f"{result[kind]['rows_per_s'] / 1e6:.2f} M ({result[kind]['rows_per_s_min'] / 1e6:.2f} "
+            f"to {result[kind]['rows_per_s_max'] / 1e6:.2f})",
+            f"{result[kind]['rows_per_cpu_s'] / 1e6:.2f} M",
+            f"{result[kind]['peak_bytes'] / 1e6:.0f} MB",
+        ]
+        for kind, name in names.items()
+    ]
+    head = ["`analyze` of", "rows", "size", "rows/s", "rows/s of CPU time", "peak memory"]
+    return table(head, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="to see that it runs; no numbers")
-    parser.add_argument("--only", default="event_cost,train_step,analyze")
+    parser.add_argument("--only", default="event_cost,train_step,analyze,import")
     parser.add_argument("--torch2", default="", help="train on this interpreter's PyTorch too")
     parser.add_argument("--site", default="", help="folder with msmemscope for --torch2")
     arguments = parser.parse_args()
@@ -245,6 +268,13 @@ def main() -> None:
         command, synth = str(BUILD / "msmemscope"), str(BUILD / "msmemscope-synth")
         results["analyze"] = measure("analyze", command, synth, *words)
         text += "\n## Analysis\n\n" + analyze_table(results["analyze"])
+
+    if "import" in wanted:
+        say("import (minutes)")
+        words = ["--events", "100000", "--big", "200000", "--repeats", "2"] if quick else []
+        command, synth = str(BUILD / "msmemscope"), str(BUILD / "msmemscope-synth")
+        results["import"] = measure("import", command, synth, *words)
+        text += "\n## Import\n\n" + import_table(results["import"])
 
     BUILD.mkdir(exist_ok=True)
     (BUILD / "results.json").write_text(json.dumps(results, indent=1) + "\n")
