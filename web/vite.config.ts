@@ -1,8 +1,20 @@
-import { defineConfig } from 'vite';
+import { defineConfig, type ProxyOptions } from 'vite';
 
-import { mockServer } from './dev/mock';
+// `npm run dev` shows the sources with the answers of a running viewer:
+//   msmemscope view RUN --no-browser     prints an address
+//   MSMEMSCOPE_VIEW=that-address npm run dev
+const view = process.env['MSMEMSCOPE_VIEW'];
+const proxy: Record<string, ProxyOptions> | undefined = view
+  ? {
+      '/api': {
+        target: view,
+        changeOrigin: true,
+        configure: (server) => server.on('proxyReq', (request) => request.removeHeader('origin')),
+      },
+    }
+  : undefined;
 
-export default defineConfig(({ command }) => ({
+export default defineConfig({
   base: './',
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
@@ -14,5 +26,5 @@ export default defineConfig(({ command }) => ({
     modulePreload: { polyfill: false },
   },
   worker: { format: 'es' },
-  plugins: command === 'serve' ? [mockServer()] : [],
-}));
+  ...(proxy ? { server: { host: '127.0.0.1', proxy } } : {}),
+});

@@ -104,7 +104,14 @@ export async function openPage(browser: Browser, look: Look = {}): Promise<{ pag
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    const text = message.text();
+    // The first is about these tests' own look at pixels; the second is told better below.
+    if (/willReadFrequently|Failed to load resource/.test(text)) return;
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(text);
+  });
+  page.on('response', (response) => {
+    // A source that the trace does not hold is no fault of the page.
+    if (response.status() >= 400 && !response.url().includes('/api/source')) complaints.push(`${response.status()} ${response.url()}`);
   });
   page.on('request', (request) => {
     const { hostname, protocol } = new URL(request.url());

@@ -212,10 +212,17 @@ function tileColour(node: CompositionNode, difference: boolean, look: Theme): st
     return node.value > 0 ? `color-mix(in oklab, var(--grown) ${25 + share * 75}%, var(--tile-rest))` : `color-mix(in oklab, var(--shrunk) ${25 + share * 75}%, var(--tile-rest))`;
   }
   if (node.kind === 'other' || node.kind === 'root') return cssColour(classColour(0, look, 'other'));
-  if (node.site !== null && node.self !== 0 && accusedSites.value.has(node.site)) return cssColour(classColour(0, look, 'accused'));
+  if (isAccusedNode(node)) return cssColour(classColour(0, look, 'accused'));
   if (node.kind === 'frame' && !node.user) return 'var(--tile-library)';
   if (node.kind === 'class') return cssColour(rampColour((node.depth % 8) / 8, look));
   return cssColour(classColour(hash(node.name) % 12, look));
+}
+
+// The very line that a verdict accuses.
+function isAccusedNode(node: CompositionNode): boolean {
+  if (node.site !== null && node.site !== 0) return accusedSites.value.has(node.site);
+  const verdicts = session.value?.diagnosis?.verdicts ?? [];
+  return node.file !== null && node.line !== null && verdicts.some(({ site }) => site !== null && site.file === node.file && site.line === node.line);
 }
 
 function hash(text: string): number {
@@ -233,6 +240,7 @@ function TileView({ tile, data, difference, look, found, shape }: {
   const whole = difference ? Math.max(Math.abs(data.total), 1) : Math.max(data.total, 1);
   const amount = amountText(node.value, weight, difference);
   const name = node.kind === 'root' ? t('word.total') : node.kind === 'other' ? t('word.other') : node.name;
+  const label = node.detail !== null && node.kind === 'frame' ? `${name}  ${node.detail}` : name;
   const hint = [
     shorten(name, 200), node.detail === null ? '' : shorten(node.detail, 300), node.file === null ? '' : `${node.file}:${node.line ?? ''}`,
     `${amount} · ${formatPercent(node.value / whole)} · ${t('word.blocks', formatCount(node.blocks))}`,
@@ -256,7 +264,7 @@ function TileView({ tile, data, difference, look, found, shape }: {
     >
       {tile.width > 34 && tile.height > 13 && (
         <>
-          <span>{shorten(name, Math.max(4, Math.floor(tile.width / 5)))}</span>
+          <span>{shorten(label, Math.max(4, Math.floor(tile.width / 5)))}</span>
           {tile.width > 110 && <b>{amount}</b>}
         </>
       )}

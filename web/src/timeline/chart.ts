@@ -15,6 +15,21 @@ import type { Range } from './viewport';
 export const kGutter = 78;
 export const kMargin = 16;
 const kAxisHeight = 26;
+const kTop = 10;
+
+export interface Area {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** The plotting area of a chart of this size, in CSS pixels: what is left beside axes and margins. */
+export function plotArea(width: number, height: number): Area {
+  return {
+    left: kGutter, top: kTop, width: Math.max(width - kGutter - kMargin, 1), height: Math.max(height - kTop - kAxisHeight, 1),
+  };
+}
 
 export interface LineStyle {
   label: string;
@@ -107,11 +122,8 @@ export class Chart {
   }
 
   /** The plotting area in CSS pixels, relative to the host. */
-  get area(): { left: number; top: number; width: number; height: number } {
-    const box = this.plot?.bbox;
-    const ratio = globalThis.devicePixelRatio;
-    if (!box) return { left: kGutter, top: 0, width: 1, height: 1 };
-    return { left: box.left / ratio, top: box.top / ratio, width: box.width / ratio, height: box.height / ratio };
+  get area(): Area {
+    return plotArea(this.size[0], this.size[1]);
   }
 
   private later(): void {
@@ -145,7 +157,7 @@ export class Chart {
     const options: uPlot.Options = {
       width: this.size[0],
       height: this.size[1],
-      padding: [10, kMargin, 0, 0],
+      padding: [kTop, kMargin, 0, 0],
       cursor: { show: false },
       legend: { show: false },
       scales: { x: { time: false, auto: false }, y: { auto: false } },

@@ -66,6 +66,7 @@ export function threadText(thread: unknown): string {
   if (thread !== null && typeof thread === 'object') {
     const { name, tid, id } = thread as { name?: string; tid?: number; id?: number };
     const number = tid ?? id;
+    if (name && number !== undefined && name.includes(String(number))) return name;
     return [name, number === undefined ? '' : `(${number})`].filter(Boolean).join(' ');
   }
   return '';

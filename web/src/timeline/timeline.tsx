@@ -14,7 +14,7 @@ import { ask } from '../api/client';
 import type { Located } from '../api/types';
 import { theme } from '../ui/theme';
 import { Empty } from '../ui/empty';
-import { Chart, kGutter, kMargin } from './chart';
+import { Chart, kGutter, kMargin, plotArea } from './chart';
 import { chartColours, laneColours, lineLook } from './look';
 import { accusedSites, lanes, legend, lineData, plotWidth } from './data';
 import { attachGestures, type GestureTarget } from './gestures';
@@ -169,7 +169,7 @@ function mountTimeline(host: HTMLElement, canvas: HTMLCanvasElement, outer: HTML
       const open = session.value;
       const [width, height] = size.value;
       if (!here || !known || known.colour !== view.value.colour || !open || width < 100 || height < 60) return;
-      const area = chart.area;
+      const area = plotArea(width, height);
       const ratio = Math.min(globalThis.devicePixelRatio, 2);
       const [t0, t1] = timeWindow.value;
       const whole = wholeTime.value;

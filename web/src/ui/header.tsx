@@ -14,7 +14,7 @@ export function Header() {
   const open = session.value;
   const here = pool.value;
   const from = input.value;
-  const script = from?.process ? baseName(from.process.argv0) : '';
+  const script = scriptName();
   return (
     <header class="top">
       <span class="brand"><Mark />MemScope</span>
@@ -60,6 +60,17 @@ function Mark() {
       <path class="mark-2" d="M2 17v-1.500L18 11v6Z" />
     </svg>
   );
+}
+
+/** The program: of "python -u train.py --lr 1" the script. */
+function scriptName(): string {
+  const process = input.value?.process;
+  if (!process) return '';
+  const words = (process.command ?? '').slice(0, 4096).split(' ');
+  const script = words.find((word) => /\.py$/.test(word));
+  const module = words[words.indexOf('-m') + 1];
+  if (script) return baseName(script);
+  return words.includes('-m') && module ? module : baseName(process.argv0);
 }
 
 function runFacts(): string {

@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-const web = fileURLToPath(new URL('../../web', import.meta.url));
+const web = fileURLToPath(new URL('.', import.meta.url)).replace(/\/$/, '');
 
-// Browser tests: `npm run e2e` in web/. `npm run screenshots` and `npm run frames` run those
+// Browser tests, which lie in tests/web: `npm run e2e`. `npm run screenshots` and `npm run frames` run those
 // files the same way.
 export default defineConfig({
-  root: fileURLToPath(new URL('.', import.meta.url)),
+  root: fileURLToPath(new URL('../tests/web', import.meta.url)),
   cacheDir: `${web}/node_modules/.vite-e2e`,
   resolve: {
     alias: {
