@@ -210,7 +210,7 @@ class Settings:
     def _say_what_is_not_recorded(self, given: dict[str, str]) -> None:
         later = [
             f"{key}={item}"
-            for key in ("device", "call_stack", "analysis", "level", "events", "format", "watch")
+            for key in ("device", "call_stack", "analysis", "level", "events", "watch")
             for item in _later_items(key, given.get(key, ""))
         ]
         if later:
@@ -226,7 +226,6 @@ def _later_items(key: str, value: str) -> list[str]:
         "analysis": r"decompose|inefficient|oom(:.*)?",
         "level": "kernel",
         "events": "launch|access|traceback",
-        "format": "csv|db",
     }
     if value == DEFAULTS[key]:
         return []

@@ -1,4 +1,4 @@
-"""The command, run beside the program: suspects for the holder walk, and the report.
+"""The command, run beside the program: suspects for the holder walk, the report, the csv or db.
 
 Children get an environment without the agent, so that the tool never traces itself. Nothing here
 raises: a diagnosis that cannot be made is one line on stderr.
@@ -19,6 +19,7 @@ from ._say import say_once
 
 SUSPECTS_SECONDS = 5.0
 REPORT_SECONDS = 60.0
+DUMP_SECONDS = 2.0
 
 
 def clean_environment() -> dict[str, str]:
@@ -97,6 +98,40 @@ class Report:
             process.wait()
         if process.returncode in (-signal.SIGINT, -signal.SIGKILL):  # Ctrl-C reaches both
             say_once(f"the report was interrupted; {self._again}")
+
+
+class Dump:
+    """`msmemscope convert`: the csv or db that was asked for. Small ones are there when stop()
+    returns; large ones are made meanwhile and waited for at exit."""
+
+    def __init__(self, inputs: Sequence[str], output: str, options: Sequence[str]) -> None:
+        self._again = f"`msmemscope convert {inputs[0]} -o {output}/` makes it"
+        self._process: subprocess.Popen[bytes] | None = None
+        command = _command("convert", *inputs, *options, "-o", os.path.join(output, ""))
+        if command is None:
+            return
+        try:
+            self._process = subprocess.Popen(  # our own binary; it says on stderr what it wrote
+                command,
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        except OSError as error:
+            say_once(f"no dump: {error}; {self._again}")
+
+    def wait(self, seconds: float | None = None) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return  # goes on
+        except KeyboardInterrupt:  # the user does not want to wait
+            self._process.terminate()
+            self._process.wait()
+            say_once(f"the dump was interrupted; {self._again}")
+        self._process = None
 
 
 class _target:

@@ -21,7 +21,7 @@ from ._torch_glue import TorchGlue
 
 TYPE_CHECKING = False  # typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
-    from ._report import Report
+    from ._report import Dump, Report
 
 # Growth is judged from so many steps (or, without steps, so many seconds) on.
 MIN_STEPS = 8
@@ -49,6 +49,7 @@ class Session:
         self._recorded_since = 0.0
         self._recorded_seconds = 0.0
         self._reports: list[Report] = []
+        self._dump: Dump | None = None
         self._stacks_checked = False
         self._exited = False
         self._off = ""  # why start() does nothing: a setting that cannot be had
@@ -142,6 +143,7 @@ class Session:
             os.environ.pop(_config.ENVIRONMENT, None)
         if self._find_causes():
             self._start_report()
+        self._try(self._start_dump)
 
     def step(self) -> None:
         if self.recording:
@@ -273,6 +275,29 @@ class Session:
         except Exception as error:  # no descriptors, no memory
             say_once(f"no report: {error}; `msmemscope analyze {run}` makes it")
 
+    def _start_dump(self) -> None:
+        """The csv or db that was asked for. The launcher makes its program's; a child's is made by
+        the parent, whose run it is in; of a job's ranks each makes its own."""
+        if not self.settings["format"] or self._mode == "command" or self._traced_parent:
+            return
+        directory = str(self.agent.status().get("directory") or "")
+        if not directory:
+            return  # no event, no trace
+        from ._report import DUMP_SECONDS, Dump
+
+        run, name = os.path.split(directory)
+        inputs = [run]
+        if _run.rank() is not None:
+            ours = name.rpartition("-")[0] + "-"  # <host>-<rank>-
+            inputs = sorted(os.path.join(run, d) for d in os.listdir(run) if d.startswith(ours))
+        options = ["--format", self.settings["format"]]
+        # As the original: stack columns only where they were asked for.
+        options += ["--call-stack", self.settings["call_stack"] or "none"]
+        if self._dump is not None:
+            self._dump.wait()  # of an earlier stop(); both write the same files
+        self._dump = Dump(inputs, os.path.dirname(run), options)
+        self._dump.wait(DUMP_SECONDS)
+
     def _find_holders(self, directory: str) -> None:
         if "torch" not in sys.modules:
             return
@@ -289,11 +314,16 @@ class Session:
         if self._exited:
             return
         self._exited = True
+        dump_due = self.recording  # else stop() has made it
         try:
             if self._end(find_causes=True):
                 self._start_report()
+            if dump_due:
+                self._try(self._start_dump)
             for report in self._reports:
                 report.wait()
+            if self._dump is not None:
+                self._dump.wait()
         except KeyboardInterrupt:  # the user does not want to wait
             pass
         except Exception as error:
@@ -315,6 +345,7 @@ class Session:
         self.agent.fork_after_child()
         self._traced_parent = True
         self._reports = []  # they are the parent's children
+        self._dump = None
         self._arm_multiprocessing()
 
     def _child_ends(self) -> None:

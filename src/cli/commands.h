@@ -15,6 +15,7 @@ int compare_command(const std::vector<std::string>& words);
 int offline_inefficient_command(const std::vector<std::string>& words);
 int offline_leaks_command(const std::vector<std::string>& words);
 int info_command(const std::vector<std::string>& words);
+int convert_command(const std::vector<std::string>& words);
 int run_command(const LauncherOptions& options);
 int view_command(const std::vector<std::string>& words);
 int compare_dumps_command(const LauncherOptions& options);  // --compare

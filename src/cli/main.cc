@@ -22,7 +22,7 @@ constexpr std::array<Verb, 8> kVerbs = {{{"analyze", analyze_command},
                                          {"compare", compare_command},
                                          {"view", view_command},
                                          {"report", nullptr},
-                                         {"convert", nullptr},
+                                         {"convert", convert_command},
                                          {"offline-inefficient", offline_inefficient_command},
                                          {"offline-leaks", offline_leaks_command}}};
 

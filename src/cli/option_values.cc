@@ -262,12 +262,11 @@ Result<std::string> check_output_path(std::string_view value, Notes& notes) {
   return std::filesystem::absolute(path, error).string();
 }
 
-Result<std::string> check_format(std::string_view value, Notes& notes) {
+Result<std::string> check_format(std::string_view value, Notes&) {
   if (value != "csv" && value != "db") {
     return refuse("--data-format param is invalid. DATA_FORMAT can only be set csv,db.", "--format",
                   value, "csv, db");
   }
-  notes.not_recorded.push_back(fmt::format("a {} dump (--format)", value));
   return std::string(value);
 }
 
@@ -283,9 +282,8 @@ Result<std::string> check_log_level(std::string_view value, Notes& notes) {
   return std::string(value);
 }
 
-Result<std::string> check_compat(std::string_view value, Notes& notes) {
+Result<std::string> check_compat(std::string_view value, Notes&) {
   if (value != "26.0") return refuse("invalid compat version.", "--compat", value, "26.0");
-  notes.without_effect.emplace_back("--compat");
   return std::string(value);
 }
 

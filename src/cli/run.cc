@@ -17,6 +17,7 @@
 #include "cli/executable.h"
 #include "cli/output.h"
 #include "cli/refusals.h"
+#include "cli/run_dump.h"
 #include "cli/run_id.h"
 #include "cli/run_report.h"
 #include "trace/dead_slabs.h"
@@ -223,6 +224,7 @@ int run_command(const LauncherOptions& options) {
   }
   seal_dead_slabs(run.directory().c_str(), true);
   if (reports_here(options, run)) report(options, run, end, refusals.heard());
+  make_dumps(options, run.directory(), run.output, run.id.inherited);
   return end_like(end);
 }
 

@@ -9,6 +9,21 @@
 #include <csignal>
 
 namespace memscope::cli {
+namespace {
+
+// SIGTERM first: a dump removes its drafts.
+void give_up(pid_t child) {
+  ::kill(child, SIGTERM);
+  constexpr int kTries = 100;  // 10 ms each
+  for (int i = 0; i < kTries; ++i) {
+    if (::waitpid(child, nullptr, WNOHANG) == child) return;
+    ::usleep(10'000);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
 
 ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) {
   sigset_t set;
@@ -23,7 +38,7 @@ ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) 
 
   const pid_t child = ::fork();
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, &old_mask, nullptr);
     int status = 2;
     try {
@@ -34,7 +49,9 @@ ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) 
   }
   ReportEnd end = ReportEnd::kFailed;
   using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::seconds(seconds);
+  constexpr unsigned kWeek = 7 * 24 * 3600;
+  const auto deadline =
+      Clock::now() + std::chrono::seconds(seconds == kNoTimeLimit ? kWeek : seconds);
   while (child > 0) {
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child) {
@@ -50,8 +67,7 @@ ReportEnd with_time_limit(const std::function<int()>& report, unsigned seconds) 
     const timespec wait{left > 0 ? left / 1'000'000'000 : 0, left > 0 ? left % 1'000'000'000 : 0};
     const int signal = left > 0 ? sigtimedwait(&set, nullptr, &wait) : -1;
     if (signal == SIGCHLD || (signal < 0 && left > 0)) continue;
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
+    give_up(child);
     end = signal < 0 ? ReportEnd::kTooLong : ReportEnd::kInterrupted;
     break;
   }

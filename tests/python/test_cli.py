@@ -104,7 +104,7 @@ def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
         (["view", "x"], "view: not built yet"),
         (["compare", "a", "b"], "a: No such file or directory"),
         (["report", "x"], "report: not built yet"),
-        (["convert", "x"], "convert: not built yet"),
+        (["convert", "x"], "say where to write: -o FILE.csv, -o FILE.db or -o DIR/"),
         (["-q", "analyze", "x"], "analyze is a verb and comes first"),
         (["analyze"], "no input"),
         (["analyze", "--steps", "3", "x"], '--steps is "3"'),
