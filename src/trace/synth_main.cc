@@ -72,6 +72,8 @@ int main(int argc, char** argv) {
   app.add_option("--depth", options.depth, "frames of a stack")->capture_default_str();
   app.add_option("--scratch-sites", options.scratch_sites, "lines that make scratch blocks")
       ->capture_default_str();
+  app.add_option("--scratch-alive", options.scratch_alive,
+                 "scratch blocks alive at a time, with lifetimes of all lengths");
   app.add_option("--layers", options.layers, "layers of the model")->capture_default_str();
   app.add_option("--layer-bytes", options.layer_bytes, "bytes of a layer's block")
       ->capture_default_str();
