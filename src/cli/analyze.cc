@@ -80,8 +80,9 @@ std::string help_text() {
          "Usage\n"
          "  msmemscope analyze INPUT... [options]\n"
          "\n"
-         "INPUT is a run's directory (of a directory of runs the newest run is taken) or\n"
-         "the trace of one process. Inputs are never changed.\n" +
+         "INPUT is a run's directory (of a directory of runs the newest run is taken), the\n"
+         "trace of one process, a csv or db of msMemScope, or a directory of those. Inputs\n"
+         "are never changed.\n" +
          option_help(app) +
          "\n"
          "Exit status\n"
