@@ -38,10 +38,10 @@ bool refused();
 void extend_gap();
 
 // -- the buffer, for the template --
-// Room for `words` words, flushing first if need be; null without a trace or if it can never fit.
-uint64_t* room(size_t words);
+// Room for `count` words, flushing first if need be; null without a trace or if it can never fit.
+uint64_t* room(size_t count);
 uint32_t step_clock(uint64_t ticks);
-void commit(Kind kind, size_t words);
+void commit(Kind kind, size_t count);
 
 }  // namespace lane0
 

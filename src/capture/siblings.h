@@ -13,8 +13,9 @@
 namespace memscope::capture::siblings {
 
 void forked();  // a fork is about to be made
-// The agent's thread, without the trace lock. Ends early where `stop` becomes other than 0.
-void sweep_if_due(uint64_t mono_ns, const std::atomic<uint32_t>& stop);
+// The agent's thread, without the trace lock; now: monotonic ns. Ends early where `stop` becomes
+// other than 0.
+void sweep_if_due(uint64_t now, const std::atomic<uint32_t>& stop);
 // At the end of tracing: the agent's thread is joined, the own slab deleted.
 void sweep_at_end();
 // When the process goes away: once more, if there were some that could not be sealed yet.
