@@ -41,6 +41,14 @@ const OpenOperators::Open* OpenOperators::innermost(ThreadId thread) const {
   return found == threads_.end() || found->second.empty() ? nullptr : &found->second.back();
 }
 
+void OperatorRun::add(OperatorRun&& other) {
+  for (auto& [device, values] : other.devices) {
+    std::vector<OperatorValue>& own = devices[device];
+    own.insert(own.end(), values.begin(), values.end());
+  }
+  for (const auto& [device, bytes] : other.outside) outside[device] += bytes;
+}
+
 // -- what each did --------------------------------------------------------------------------------
 
 int64_t& OperatorCollector::net(ThreadId thread, Device device) {

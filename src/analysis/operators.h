@@ -56,6 +56,9 @@ struct OperatorRun {
   std::map<Device, std::vector<OperatorValue>> devices;
   // Net change of each device's memory outside any operator of the thread that made it.
   std::map<Device, int64_t> outside;
+
+  // Another process's after this one's, where they share a device.
+  void add(OperatorRun&& other);
 };
 
 class OperatorCollector {

@@ -165,6 +165,20 @@ TEST(Operators, WhatWasThereBeforeIsNobodysDelta) {
   EXPECT_THAT(deltas(p, names), ElementsAre("drop -100"));
 }
 
+TEST(Operators, ProcessesOfOneFileFollowEachOther) {
+  constexpr Device kNpu1{Device::kNpu, 1};
+  StringTable names;
+  const auto value = [&](const char* name, int64_t bytes) {
+    return OperatorValue{names.intern(name), bytes};
+  };
+  OperatorRun run{.devices = {{kNpu0, {value("mm", 1)}}}, .outside = {{kNpu0, 5}}};
+  run.add({.devices = {{kNpu0, {value("add", 2)}}, {kNpu1, {value("relu", 3)}}},
+           .outside = {{kNpu0, -1}}});
+  EXPECT_THAT(values(run, names), ElementsAre("mm 1", "add 2"));
+  EXPECT_THAT(values(run, names, kNpu1), ElementsAre("relu 3"));
+  EXPECT_THAT(run.outside, ElementsAre(Pair(kNpu0, 4)));
+}
+
 TEST(Operators, AnEmptyRunHasNone) {
   OperatorProgram p;
   StringTable names;

@@ -1,6 +1,5 @@
 // `msmemscope --compare --input-path A,B`: the operators of two dumps, as msMemScope compares them.
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "export/draft_file.h"
 #include "import/find_inputs.h"
 #include "import/open_input.h"
 #include "report/compare_csv.h"
@@ -33,8 +33,8 @@ std::string now_text() {
   return text;
 }
 
-// The process of one side; a dump is one.
-Result<Input> open_one(const std::string& path) {
+// The processes of one side: a file may hold several.
+Result<std::vector<Input>> open_side(const std::string& path) {
   const auto paths = find_inputs(path);
   if (!paths) return paths.error();
   std::vector<Input> found;
@@ -43,17 +43,11 @@ Result<Input> open_one(const std::string& path) {
     if (!opened) return opened.error();
     for (Input& input : opened.value()) found.push_back(std::move(input));
   }
-  if (found.size() != 1) {
-    return Error{fmt::format(
-        "{}: has {} processes or dumps, and --compare takes one on each side; name one of them, or "
-        "use msmemscope compare",
-        path, found.size())};
-  }
-  return std::move(found.front());
+  return found;
 }
 
 struct Sides {
-  Input base, compare;
+  std::vector<Input> base, compare;
 };
 
 struct Written {
@@ -65,25 +59,20 @@ Written compare_level(Sides& sides, OperatorLevel level, bool as_original) {
   const auto measure =
       as_original ? OperatorCollector::Measure::kNextRow : OperatorCollector::Measure::kDelta;
   StringTable names;
-  const auto collect = [&](Input& input) {
-    return input.visit(
-        [&](auto& source) { return collect_operators(source, level, measure, names); });
+  const auto collect = [&](std::vector<Input>& inputs) {
+    OperatorRun run;
+    for (Input& input : inputs) {
+      run.add(input.visit(
+          [&](auto& source) { return collect_operators(source, level, measure, names); }));
+    }
+    return run;
   };
-  OperatorRun base = collect(sides.base), compare = collect(sides.compare);
+  const OperatorRun base = collect(sides.base), compare = collect(sides.compare);
   // What no operator ran on is no row, as in the original.
   const auto devices = compare_operators(base, compare);
   Written written{compare_csv_rows(devices, level, names), compare_csv_summary(devices, level)};
   for (const DeviceOperators& device : devices) written.operators += device.rows.size();
   return written;
-}
-
-Result<void> make_directory(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  if (::mkdir(path.c_str(), 0700) != 0 && !std::filesystem::is_directory(path, error)) {
-    return Error{fmt::format("{}: cannot be made (--output-path)", path.string())};
-  }
-  return {};
 }
 
 // msMemScope ran one comparison a second at most; a second one does not replace the first.
@@ -109,9 +98,9 @@ int compare_dumps_command(const LauncherOptions& options) {
                     "needs two paths, A,B, not {}",
                     options.inputs.size()));
   }
-  auto base = open_one(options.inputs[0]);
+  auto base = open_side(options.inputs[0]);
   if (!base) return fail(fmt::format("{} {}", kFailed, base.error().message));
-  auto compare = open_one(options.inputs[1]);
+  auto compare = open_side(options.inputs[1]);
   if (!compare) return fail(fmt::format("{} {}", kFailed, compare.error().message));
   Sides sides{std::move(base).value(), std::move(compare).value()};
 
@@ -127,8 +116,18 @@ int compare_dumps_command(const LauncherOptions& options) {
     summary += written.summary;
     operators += written.operators;
   }
-  for (const Input* input : {&sides.base, &sides.compare}) {
-    for (const std::string& line : input->damage()) say(line);
+  bool lost = false;
+  std::vector<std::string> said;
+  for (const std::vector<Input>* side : {&sides.base, &sides.compare}) {
+    for (const Input& input : *side) {
+      lost = lost || input.lost();
+      for (std::string& line : input.damage()) {
+        // The processes of one file have its damage in common.
+        if (std::find(said.begin(), said.end(), line) != said.end()) continue;
+        say(line);
+        said.push_back(std::move(line));
+      }
+    }
   }
   if (operators == 0) {
     return fail(fmt::format("{} Neither input has {}; record with --events=launch{}", kFailed,
@@ -137,14 +136,14 @@ int compare_dumps_command(const LauncherOptions& options) {
   }
   const std::filesystem::path directory =
       std::filesystem::path(setting(options, "output_path", "memscopeDumpResults")) / "compare";
-  if (const auto made = make_directory(directory); !made) return fail(made.error().message);
+  if (const auto made = make_directories(directory); !made) return fail(made.error().message);
   const std::filesystem::path path = free_name(directory);
   if (const auto written = write_file(path.string(), text); !written) {
     return fail(written.error().message);
   }
-  const auto said = write_to("stdout", summary + path.string() + "\n");
-  if (!said) return fail(said.error().message);
-  return sides.base.lost() || sides.compare.lost() ? 2 : 0;
+  const auto printed = write_to("stdout", summary + path.string() + "\n");
+  if (!printed) return fail(printed.error().message);
+  return lost ? 2 : 0;
 }
 
 }  // namespace memscope::cli

@@ -223,8 +223,8 @@ void take(const std::vector<InefficientBlock>& found, uint64_t pid, InefficientT
     for (const std::string& type : split_list(inefficiency_text(block.types))) {
       ++totals.by_type[type];
     }
-    totals.rows.push_back({pid, block.time, block.addr, block.where.layer == Layer::kPoolAtb,
-                           inefficiency_text(block.types)});
+    totals.rows.push_back(
+        {pid, block.time, block.addr, block.where.layer == Layer::kPoolAtb, block.types});
   }
   totals.largest.insert(totals.largest.end(), found.begin(), found.end());
   const size_t kept = std::min(kListed, totals.largest.size());

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "analysis/inefficient.h"
 #include "export/draft_file.h"
 #include "import/attributes.h"
 #include "import/csv_rows.h"
@@ -98,25 +99,24 @@ struct KeyHash {
 
 class Index {
  public:
-  explicit Index(const std::vector<InefficientRow>& rows) : rows_(rows) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const InefficientRow& row = rows[i];
-      index_[{row.pid, row.time, row.addr, row.atb}] = static_cast<uint32_t>(i);
+  explicit Index(const std::vector<InefficientRow>& rows) {
+    index_.reserve(rows.size());
+    for (const InefficientRow& row : rows) {
+      index_[{row.pid, row.time, row.addr, row.atb}] |= row.types;
     }
   }
-  // The types to add to a row; null for other rows.
-  const std::string* types_of(std::string_view event, std::string_view type, std::string_view pid,
-                              std::string_view time, std::string_view ptr) const {
-    if (event != "MALLOC" || (type != "PTA" && type != "ATB")) return nullptr;
+  // The types to add to a row; "" for other rows.
+  std::string types_of(std::string_view event, std::string_view type, std::string_view pid,
+                       std::string_view time, std::string_view ptr) const {
+    if (event != "MALLOC" || (type != "PTA" && type != "ATB")) return "";
     const auto at = file_time(time), addr = file_count(ptr);
-    if (!at || !addr) return nullptr;
+    if (!at || !addr) return "";
     const auto found = index_.find({file_count(pid).value_or(0), *at, *addr, type == "ATB"});
-    return found == index_.end() ? nullptr : &rows_[found->second].types;
+    return found == index_.end() ? "" : inefficiency_text(found->second);
   }
 
  private:
-  const std::vector<InefficientRow>& rows_;
-  tsl::robin_map<Key, uint32_t, KeyHash> index_;
+  tsl::robin_map<Key, uint8_t, KeyHash> index_;
 };
 
 // -- csv ------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Copy {
       const ssize_t got = ::pread(from_, buffer.data(), want, static_cast<off_t>(at_));
       if (got < 0) return Error{name_ + ": cannot be read: " + std::strerror(errno)};
       if (got == 0) break;
-      if (const auto written = write({buffer.data(), static_cast<size_t>(got)}); !written) {
+      if (auto written = write({buffer.data(), static_cast<size_t>(got)}); !written) {
         return written;
       }
       at_ += static_cast<uint64_t>(got);
@@ -144,12 +144,12 @@ class Copy {
     return {};
   }
   Result<void> replace(ByteRange range, std::string_view text) {
-    if (const auto copied = copy_to(range.offset); !copied) return copied;
+    if (auto copied = copy_to(range.offset); !copied) return copied;
     at_ = range.offset + range.size;
     return write(text);
   }
   Result<void> finish() {
-    if (const auto copied = copy_to(0, true); !copied) return copied;
+    if (auto copied = copy_to(0, true); !copied) return copied;
     return flush();
   }
 
@@ -200,13 +200,13 @@ Result<WrittenRows> write_csv(const fs::path& input, const fs::path& output, con
   for (CsvRows::Row row; rows.value().next(row);) {
     if (!row.problem.empty()) continue;
     const FileRow& cells = row.cells;
-    const std::string* types =
+    const std::string types =
         index.types_of(cells[Column::kEvent], cells[Column::kEventType], cells[Column::kPid],
                        cells[Column::kTime], cells[Column::kPtr]);
-    if (types == nullptr) continue;
+    if (types.empty()) continue;
     ++written.matched;
     const std::string_view attr = cells[Column::kAttr];
-    const std::string text = attr_with_types(attr, *types, false);
+    const std::string text = attr_with_types(attr, types, false);
     if (text == attr) continue;
     ++written.changed;
     if (const auto done = copy.replace(cells.attr, csv_field(text)); !done) return done.error();
@@ -294,11 +294,11 @@ Result<WrittenRows> update_rows(const fs::path& path, sqlite3* db, const std::st
     while ((stepped = sqlite3_step(rows)) == SQLITE_ROW) {
       more = true;
       last = sqlite3_column_int64(rows, 0);
-      const std::string* types = index.types_of(
-          text_of(rows, 1), text_of(rows, 2), text_of(rows, 3), text_of(rows, 4), text_of(rows, 5));
-      if (types == nullptr) continue;
+      const std::string types = index.types_of(text_of(rows, 1), text_of(rows, 2), text_of(rows, 3),
+                                               text_of(rows, 4), text_of(rows, 5));
+      if (types.empty()) continue;
       ++written.matched;
-      std::string attr = attr_with_types(text_of(rows, 6), *types, true);
+      std::string attr = attr_with_types(text_of(rows, 6), types, true);
       if (attr != text_of(rows, 6)) changes.push_back({last, std::move(attr)});
     }
     if (stepped != SQLITE_DONE) return db_error(path, db);

@@ -20,11 +20,11 @@
 
 namespace memscope {
 
-// The MALLOC row of a block, and the types to add: "early_allocation,late_deallocation".
+// The MALLOC row of a block, and the types to add.
 struct InefficientRow {
   uint64_t pid = 0, time = 0, addr = 0;  // time in ns
   bool atb = false;                      // event type ATB, else PTA
-  std::string types;
+  uint8_t types = 0;                     // of Inefficiency
 };
 
 struct WrittenRows {
@@ -37,8 +37,8 @@ Result<WrittenRows> write_inefficient_rows(const std::filesystem::path& input,
                                            const std::filesystem::path& output,
                                            const std::vector<InefficientRow>& rows);
 
-// An Attr with the types added to those it has. `json`: as in a db, else as in a csv, without the
-// field's quotes.
+// An Attr with the types ("early_allocation,late_deallocation") added to those it has. `json`: as
+// in a db, else as in a csv, without the field's quotes.
 std::string attr_with_types(std::string_view attr, std::string_view types, bool json);
 
 }  // namespace memscope

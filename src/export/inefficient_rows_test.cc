@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "analysis/inefficient.h"
+
 namespace memscope {
 namespace {
 
@@ -42,7 +44,7 @@ class InefficientRows : public testing::Test {
              .time = 1764753083997498270,
              .addr = 0x1000,
              .atb = atb,
-             .types = "early_allocation"}};
+             .types = Inefficiency::kEarlyAllocation}};
   }
   static std::string row(const char* type, const char* attr, int id = 1) {
     return std::to_string(id) + ",MALLOC," + type +

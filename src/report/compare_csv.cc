@@ -16,6 +16,7 @@ std::string device_id(const DeviceOperators& device) {
 }
 
 std::string field(std::string_view text) {
+  if (text.empty()) return "N/A";  // as dumps have it where the name is not known
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string quoted = "\"";
   for (const char c : text) {

@@ -46,6 +46,12 @@ TEST_F(CompareCsv, NamesAreQuotedWhereTheyMust) {
             "OP_LAUNCH,\"two\nlines\",0,1,1,0\n");
 }
 
+TEST_F(CompareCsv, ANameThatIsNotKnownIsNA) {
+  npu.rows = {pair("", 1, 1)};
+  EXPECT_EQ(compare_csv_rows(std::vector{npu}, OperatorLevel::kKernel, names),
+            "KERNEL_LAUNCH,N/A,0,1,1,0\n");
+}
+
 TEST_F(CompareCsv, TheSummarySaysHowMuchIsInBoth) {
   npu.rows = {pair("mm", 512, 1024), pair("add", 8, std::nullopt), pair("relu", 0, 0)};
   npu.base_total = 520;

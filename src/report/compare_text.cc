@@ -50,7 +50,8 @@ std::string moment(const ComparedSide& side) {
   if (side.at_step) {
     return "end of step " + format_count(*side.at_step) + " of " + format_count(side.steps);
   }
-  if (side.steps_source == "time" || side.steps_source == "none") return "its end";
+  const bool counted = side.steps_source != "time" && side.steps_source != "none";
+  if (!counted || side.steps == 0) return "its end";
   return "its end, " + format_plural(side.steps, "step");
 }
 
@@ -150,8 +151,10 @@ void add_list(const ComparedList& list, const Change& total, const ListWords& wo
   if (list.rows.size() + (list.rest_rows != 0 ? 1 : 0) > 1) table.row("total", total);
 }
 
-bool names_something(const ComparedList& list) {
-  return list.rest_rows != 0 ||
+// Whether the table tells anything: a name, and a change where anything changed at all.
+bool is_worth_a_table(const ComparedList& list) {
+  if (list.rows.empty()) return list.rest_changed != 0;
+  return list.rest_changed != 0 ||
          std::any_of(list.rows.begin(), list.rows.end(),
                      [](const ComparedRow& row) { return row.site || row.name; });
 }
@@ -278,13 +281,13 @@ std::string comparison_text(const Comparison& c, const TerminalStyle& style) {
     if (layer.counted) places.insert(layer.device + layer.layer);
   }
   const bool several = places.size() > 1;
-  if (names_something(c.sites)) {
+  if (is_worth_a_table(c.sites)) {
     add_list(c.sites, c.total, {"by line", "(no Python stack)"}, several, style, out);
   }
-  if (names_something(c.owners)) {
+  if (is_worth_a_table(c.owners)) {
     add_list(c.owners, c.total, {"by owner", "(no owner)"}, several, style, out);
   }
-  if (names_something(c.operators)) {
+  if (is_worth_a_table(c.operators)) {
     add_list(c.operators, c.total, {"by operator", "(outside operators)"}, several, style, out);
   }
   add_layers(c, style, out);

@@ -85,6 +85,19 @@ TEST(CompareText, RowsLeftOutAreSummedUp) {
                         "       +8\n"));
 }
 
+TEST(CompareText, ATableWithoutANameOrAChangeIsLeftOut) {
+  Comparison c = sample_comparison();
+  ComparedRow nobody{.device = "cpu", .layer = "tensor"};
+  nobody.change = c.total;
+  c.owners.rows = {nobody};
+  EXPECT_THAT(comparison_text(c, style()), Not(HasSubstr("by owner")));
+  c.sites.rows.resize(3);
+  c.sites.rows.erase(c.sites.rows.begin(), c.sites.rows.begin() + 2);
+  c.sites.rows[0].change.now = c.sites.rows[0].change.base;
+  limit_rows(c, 10, true);
+  EXPECT_THAT(comparison_text(c, style()), Not(HasSubstr("by line")));
+}
+
 TEST(CompareText, WhatIsMissingInAnInputIsSaid) {
   Comparison c = sample_comparison();
   c.now.inputs[0].complete = false;

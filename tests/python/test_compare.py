@@ -171,6 +171,18 @@ def test_the_original_s_example(command: str, tmp_path: Path) -> None:
     assert document["operators"]["rows"][0]["difference"] == {"bytes": 2 * 4000256, "blocks": 2}
 
 
+@pytest.mark.skipif(not REAL.is_dir(), reason="the original's example files are not here")
+def test_a_file_of_two_processes_and_two_devices(command: str, tmp_path: Path) -> None:
+    """The original's smoke test expects 12 lines for its pair of such files, 6 kernels on each of
+    two devices; one of the pair is here, against itself."""
+    path = REAL / "old_format_step1.csv"
+    rows = dumps_compared(command, tmp_path, path, path, "--level=kernel", "--compat=26.0")
+    assert [row[:3] for row in rows] == [
+        ["KERNEL_LAUNCH", "N/A", device] for device in ("0", "1") for _ in range(6)
+    ]
+    assert {row[5] for row in rows} == {"0"}
+
+
 # -- compare --------------------------------------------------------------------------------------
 
 
