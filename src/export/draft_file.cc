@@ -140,6 +140,7 @@ void remove_drafts_on_signals() {
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;
     sigaction(signal, &action, nullptr);
   }
+  std::signal(SIGXFSZ, SIG_IGN);  // past `ulimit -f` a write fails, as on a full disk
 }
 
 }  // namespace memscope

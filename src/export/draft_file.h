@@ -47,7 +47,8 @@ class DraftFile {
 // Makes the directories of `directory` that are not there, mode 0700.
 Result<void> make_directories(const std::filesystem::path& directory);
 
-// SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the drafts of this process before they end it.
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the drafts of this process before they end it; SIGXFSZ
+// no longer does.
 void remove_drafts_on_signals();
 
 // "cannot write FILE: No space left on device", for the errno given.

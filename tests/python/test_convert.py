@@ -9,9 +9,11 @@ from __future__ import annotations
 import csv
 import json
 import re
+import signal
 import sqlite3
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -226,6 +228,38 @@ def test_an_input_is_never_replaced(command: str, synth: Path, tmp_path: Path) -
         assert done.returncode == 2
         assert "is the input itself" in done.stderr
     assert (tmp_path / "a.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.db"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    command: str, synth: Path, tmp_path: Path, name: str
+) -> None:
+    """Played by `ulimit -f`, in blocks of 1 KiB."""
+    run = make(synth, tmp_path / "runs", "--steps", "30")
+    (tmp_path / "out").mkdir()
+    done = subprocess.run(
+        ["bash", "-c", f'ulimit -f 64; exec "$0" convert {run} -o {tmp_path}/out/{name}', command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"msmemscope: cannot write {tmp_path}/out/{name}: File too large\n"
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.db"])
+def test_a_signal_leaves_nothing(command: str, synth: Path, tmp_path: Path, name: str) -> None:
+    run = make(synth, tmp_path / "runs", "--events", "1000000")
+    (tmp_path / "out").mkdir()
+    process = subprocess.Popen([command, "convert", run, "-o", tmp_path / "out" / name])
+    while not list((tmp_path / "out").iterdir()):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_dump_converts_into_itself(command: str, synth: Path, tmp_path: Path) -> None:
