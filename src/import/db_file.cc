@@ -61,9 +61,13 @@ Result<DbFile> DbFile::open(const fs::path& path) {
   if (!input) return input.error();
   DbFile file;
   file.path_ = path;
+  // What belongs to the file lies beside the file itself, not beside a link to it.
+  std::error_code error;
+  file.real_ = fs::canonical(path, error);
+  if (error) file.real_ = path;
   file.bytes_ = input.value().size();
   const bool beside = std::any_of(kBeside.begin(), kBeside.end(), [&](std::string_view suffix) {
-    return has_bytes(path.string() + std::string(suffix));
+    return has_bytes(file.real_.string() + std::string(suffix));
   });
   if (beside) {
     if (auto copied = file.copy_aside(); !copied) return copied.error();
@@ -83,9 +87,9 @@ Result<void> DbFile::copy_aside() {
   }
   copy_.path = pattern;
   const fs::path copy = copy_.path / "copy.db";
-  fs::copy_file(path_, copy, error);
+  fs::copy_file(real_, copy, error);
   for (const std::string_view suffix : kBeside) {
-    const fs::path from = path_.string() + std::string(suffix);
+    const fs::path from = real_.string() + std::string(suffix);
     if (!error && has_bytes(from)) fs::copy_file(from, copy.string() + std::string(suffix), error);
   }
   if (error) {
@@ -93,14 +97,15 @@ Result<void> DbFile::copy_aside() {
                  " to read it with its -wal: " + error.message() +
                  "; set TMPDIR to a directory with more room"};
   }
-  bytes_ += fs::file_size(path_.string() + "-wal", error);
+  const auto in_wal = fs::file_size(copy.string() + "-wal", error);
+  if (!error) bytes_ += in_wal;
   return {};
 }
 
 Result<void> DbFile::connect() {
   sqlite3* db = nullptr;
   const bool copied = !copy_.path.empty();
-  const std::string uri = copied ? as_uri(copy_.path / "copy.db") : as_uri(path_) + "?immutable=1";
+  const std::string uri = copied ? as_uri(copy_.path / "copy.db") : as_uri(real_) + "?immutable=1";
   const int flags = (copied ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
                     SQLITE_OPEN_NOMUTEX;
   const int status = sqlite3_open_v2(uri.c_str(), &db, flags, nullptr);

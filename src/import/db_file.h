@@ -77,8 +77,8 @@ class DbFile {
   Result<void> copy_aside();
   Result<void> connect();
 
-  std::filesystem::path path_;
-  Directory copy_;  // closed after the db
+  std::filesystem::path path_, real_;  // as given; without links
+  Directory copy_;                     // closed after the db
   std::unique_ptr<sqlite3, Close> db_;
   uint64_t bytes_ = 0;
 };

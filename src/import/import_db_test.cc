@@ -148,6 +148,10 @@ TEST(ImportDb, WhatIsInTheWalCountsAndNothingIsWrittenBeside) {
   const std::string before = read_bytes(elsewhere / "memscope_dump_1.db-wal");
   ASSERT_FALSE(before.empty());
   expect_the_two(elsewhere / "memscope_dump_1.db");
+  // The -wal lies beside the file, not beside a link to it.
+  TestDirectory links;
+  std::filesystem::create_symlink(elsewhere / "memscope_dump_1.db", links / "link.db");
+  expect_the_two(links / "link.db");
   EXPECT_EQ(read_bytes(elsewhere / "memscope_dump_1.db-wal"), before);
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(elsewhere.path())) {
