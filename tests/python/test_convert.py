@@ -262,6 +262,52 @@ def test_a_signal_leaves_nothing(command: str, synth: Path, tmp_path: Path, name
     assert not list((tmp_path / "out").iterdir())
 
 
+HOSTILE = [
+    'say "hi"',
+    "a,b;c",
+    "two\nlines",
+    "=1+2",
+    "+cmd|' /C calc'!A0",
+    "@sum",
+    "-1",
+    "内存，泄漏 🧠",
+    "back\\slash",
+    '{a:b},"c":1}',
+    " blanks ",
+    "'; DROP TABLE memscope_dump; --",
+    "tab\tbell\x07",
+    "x" * 5000,
+]
+
+
+def test_hostile_labels_come_through_both_formats(command: str, tmp_path: Path) -> None:
+    """As names of marks and of operators, and as owners, by way of a csv that Python wrote."""
+    with (tmp_path / "in.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for k, label in enumerate(HOSTILE):
+            address = f"0x{0x1000 * (k + 1):016x}"
+            attr = {"allocation_id": str(k + 1), "addr": address, "size": "8", "owner": label}
+            text = ",".join(
+                f"{key}:{json.dumps(value) if key == 'owner' else value}"
+                for key, value in attr.items()
+            )
+            at = 1764753365727896900 + 10 * k
+            ours = [at, 7, 7, 0]
+            writer.writerow([3 * k, "MALLOC", "PTA", "N/A", *ours, address, f"{{{text}}}", "", ""])
+            writer.writerow([3 * k + 1, "MSTX", "Mark", label, *ours, "N/A", "", "", ""])
+            writer.writerow([3 * k + 2, "OP_LAUNCH", "ATEN_START", label, *ours, "N/A", "", "", ""])
+    for name in ("a.csv", "a.db"):
+        done = convert(command, tmp_path / "in.csv", "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    from_db = db_rows(tmp_path / "a.db")
+    for rows in (csv_rows(tmp_path / "a.csv"), from_db):
+        assert [row["Name"] for row in rows if row["Event"] == "MSTX"] == HOSTILE
+        assert [row["Name"] for row in rows if row["Event"] == "OP_LAUNCH"] == HOSTILE
+    owners = [json.loads(row["Attr"])["owner"] for row in from_db if row["Event"] == "MALLOC"]
+    assert owners == HOSTILE
+
+
 def test_a_dump_converts_into_itself(command: str, synth: Path, tmp_path: Path) -> None:
     """csv -> db -> csv: the same rows. The trace has owners, marks and two threads."""
     run = make(
