@@ -71,7 +71,7 @@ class DumpRows {
   bool feed(const Event& event);
   void finish();
 
-  uint64_t rows_of(const RowWriter& file) const;
+  uint64_t rows_of(const RowWriter& writer) const;
   uint64_t calls() const { return calls_; }  // of Python functions
   uint64_t frees_left_out() const { return blocks_.frees_left_out(); }
 
