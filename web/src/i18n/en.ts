@@ -26,6 +26,7 @@ export const en = {
   'word.blocks': '{0} blocks',
   'word.rank': 'rank {0}',
   'word.other': 'other',
+  'word.no_owner': 'no owner',
   'word.never': 'never',
   'word.alive': 'alive at the end',
   'word.total': 'Total',

@@ -26,6 +26,7 @@ export const zh: Record<keyof typeof en, string> = {
   'word.blocks': '{0} 个内存块',
   'word.rank': 'rank {0}',
   'word.other': '其他',
+  'word.no_owner': '无归属',
   'word.never': '未释放',
   'word.alive': '结束时仍存活',
   'word.total': '合计',

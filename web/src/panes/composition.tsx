@@ -17,7 +17,8 @@ import { classColour, cssColour, rampColour } from '../ui/palette';
 import { Select } from '../ui/select';
 import { theme, type Theme } from '../ui/theme';
 import { accusedSites } from '../timeline/data';
-import { icicle, type Tile, treemapTiles } from './layout';
+import { kNoOwner, paletteSlots } from '../timeline/colours';
+import { childrenOf, icicle, type Tile, treemapTiles } from './layout';
 
 const kRow = 21;
 
@@ -178,6 +179,7 @@ function Picture({ data }: { data: Composition }) {
     width < 20 || data.nodes.length === 0 ? []
     : shape === 'icicle' ? icicle(data.nodes, root, width, kRow, difference)
     : treemapTiles(data.nodes, root, width, Math.max(height, 60), difference);
+  const slots = nodeSlots(data.nodes);
   const found = search === '' ? null : matches(data.nodes, search).indices;
   const deepest = tiles.reduce((most, tile) => Math.max(most, tile.y + tile.height), 0);
   const nothing = data.nodes.length === 0 || (data.total === 0 && !difference);
@@ -196,7 +198,7 @@ function Picture({ data }: { data: Composition }) {
       <div class="tiles" ref={host}>
         <div style={{ height: shape === 'icicle' ? `${deepest}px` : '100%', position: 'relative' }}>
           {tiles.slice(0, 3000).map((tile) => (
-            <TileView key={data.nodes[tile.index]?.id ?? tile.index} tile={tile} data={data} difference={difference} look={theme.value} found={found} shape={shape} />
+            <TileView key={data.nodes[tile.index]?.id ?? tile.index} tile={tile} slot={slots[tile.index] ?? 0} data={data} difference={difference} look={theme.value} found={found} shape={shape} />
           ))}
         </div>
       </div>
@@ -204,7 +206,17 @@ function Picture({ data }: { data: Composition }) {
   );
 }
 
-function tileColour(node: CompositionNode, difference: boolean, look: Theme): string {
+/** A place on the palette for each node: its name's own, but none that a brother has already. */
+function nodeSlots(nodes: readonly CompositionNode[]): number[] {
+  const slots: number[] = nodes.map(() => 0);
+  for (const brothers of childrenOf(nodes)) {
+    const hues = brothers.map((index) => ({ hue: hash(nodes[index]?.name ?? '') % 360 }));
+    paletteSlots(hues).forEach((slot, i) => (slots[brothers[i] ?? 0] = slot));
+  }
+  return slots;
+}
+
+function tileColour(node: CompositionNode, slot: number, difference: boolean, look: Theme): string {
   if (difference) {
     const old = node.base ?? 0;
     const share = Math.min(Math.abs(node.value) / Math.max(old, old + node.value, 1), 1);
@@ -215,7 +227,8 @@ function tileColour(node: CompositionNode, difference: boolean, look: Theme): st
   if (isAccusedNode(node)) return cssColour(classColour(0, look, 'accused'));
   if (node.kind === 'frame' && !node.user) return 'var(--tile-library)';
   if (node.kind === 'class') return cssColour(rampColour((node.depth % 8) / 8, look));
-  return cssColour(classColour(hash(node.name) % 12, look));
+  if (node.kind === 'owner' && node.name === kNoOwner) return cssColour(classColour(0, look, 'other'));
+  return cssColour(classColour(slot, look));
 }
 
 // The very line that a verdict accuses.
@@ -231,15 +244,15 @@ function hash(text: string): number {
   return value;
 }
 
-function TileView({ tile, data, difference, look, found, shape }: {
-  tile: Tile; data: Composition; difference: boolean; look: Theme; found: Set<number> | null; shape: string;
+function TileView({ tile, slot, data, difference, look, found, shape }: {
+  tile: Tile; slot: number; data: Composition; difference: boolean; look: Theme; found: Set<number> | null; shape: string;
 }) {
   const node = data.nodes[tile.index];
   if (!node) return null;
   const { weight } = view.value;
   const whole = difference ? Math.max(Math.abs(data.total), 1) : Math.max(data.total, 1);
   const amount = amountText(node.value, weight, difference);
-  const name = node.kind === 'root' ? t('word.total') : node.kind === 'other' ? t('word.other') : node.name;
+  const name = node.kind === 'root' ? t('word.total') : node.kind === 'other' ? t('word.other') : node.name === kNoOwner ? t('word.no_owner') : node.name;
   const label = node.detail !== null && node.kind === 'frame' ? `${name}  ${node.detail}` : name;
   const hint = [
     shorten(name, 200), node.detail === null ? '' : shorten(node.detail, 300), node.file === null ? '' : `${node.file}:${node.line ?? ''}`,
@@ -254,7 +267,7 @@ function TileView({ tile, data, difference, look, found, shape }: {
       type="button" class={classes.join(' ')} title={hint.filter(Boolean).join('\n')}
       style={{
         left: `${tile.x}px`, top: `${tile.y}px`, width: `${Math.max(tile.width - 1, 1)}px`, height: `${tile.height - 1}px`,
-        background: tileColour(node, difference, look),
+        background: tileColour(node, slot, difference, look),
       }}
       onClick={(event) => {
         if (event.altKey || event.ctrlKey) toBlocks(node);

@@ -179,15 +179,21 @@ async function frameWedge(target: Pool, index: number, verdict: Verdict): Promis
 
 // --- following the server --------------------------------------------------------------------------
 
-let openingShown = false;
+// The view that the server's opening made. While it is untouched a better one may replace it: the
+// diagnosis may come later than the picture.
+let opened: string | null = null;
 
 function showOpening(open: Session): void {
-  if (openingShown) return;
-  openingShown = true;
-  if (globalThis.location.hash.length > 1 || !open.opening) return;
+  const first = opened === null;
+  if (first && globalThis.location.hash.length > 1) {
+    opened = ''; // a link says what to show
+    return;
+  }
+  if (!open.opening || (!first && encodeView(view.value) !== opened)) return;
   const order = kOrders.find((candidate) => candidate === open.opening?.order);
   const colour = kColours.find((candidate) => candidate === open.opening?.colour);
   patch({ pool: open.opening.pool, ...(order ? { order } : {}), ...(colour ? { colour } : {}) });
+  opened = encodeView(view.value);
 }
 
 async function refresh(): Promise<void> {

@@ -5,11 +5,13 @@ import type { LegendClass } from '../api/types';
 import { classColour, type Rgb, rampColour } from '../ui/palette';
 import type { Theme } from '../ui/theme';
 
+/** What the server calls blocks without an owner. */
+export const kNoOwner = '(no owner)';
 const kSlots = 24;
 const kOrdered = new Set(['size', 'age', 'step']);
 
 /** A place on the palette for each class: the one its name's hash wants, else the next free one. */
-export function paletteSlots(classes: readonly LegendClass[]): number[] {
+export function paletteSlots(classes: readonly { hue: number }[]): number[] {
   const taken = new Set<number>();
   return classes.map((entry) => {
     const wanted = Math.floor(((((entry.hue % 360) + 360) % 360) / 360) * kSlots) % kSlots;
@@ -31,7 +33,7 @@ export function legendColours(
   const slots = new Map(paletteSlots(named).map((slot, index) => [named[index]?.id ?? 0, slot]));
   return classes.map((entry) => {
     if (kOrdered.has(colour)) return rampColour(named.length < 2 ? 0.5 : (entry.id - 1) / (named.length - 1), theme);
-    if (entry.id === 0) return classColour(0, theme, 'other');
+    if (entry.id === 0 || (colour === 'owner' && entry.name === kNoOwner)) return classColour(0, theme, 'other');
     if (colour === 'verdict') return classColour(0, theme, 'accused');
     if (isAccused(entry, accused)) return classColour(0, theme, 'accused');
     return classColour(slots.get(entry.id) ?? 0, theme);
