@@ -18,6 +18,13 @@ std::string short_place(const SiteFrame& frame) {
 
 }  // namespace
 
+std::string bounded_advice(const Verdict& verdict, const std::string& container) {
+  return (container.empty() ? std::string("What keeps it") : container) +
+         " has a bound and is not full yet: nothing to do, if what " +
+         (verdict.site ? short_place(*verdict.site) : "native code") +
+         " allocates fits into memory that many times.";
+}
+
 std::string leak_advice(const Verdict& verdict, Shape shape, const std::string& container) {
   const std::string site = verdict.site ? short_place(*verdict.site) : "native code";
   const std::string each = verdict.bytes_per_second ? "now and then" : "each step";

@@ -465,6 +465,7 @@ TEST(Diagnose, WhatHasABoundIsASuspectOnly) {
   ASSERT_THAT(d.suspects, SizeIs(1));
   EXPECT_EQ(d.suspects[0].cause, "leak");
   EXPECT_TRUE(std::get<bool>(d.suspects[0].evidence.at("bounded")));
+  EXPECT_THAT(d.suspects[0].advice, ::testing::HasSubstr("store has a bound"));
 }
 
 TEST(Diagnose, TwoSmallLeaksThatShareOnlyTheModuleStayApart) {
@@ -497,6 +498,29 @@ TEST(Diagnose, TwoLeaksOfTheModulesOwnCodeStayApart) {
     p.step();
   }
   EXPECT_THAT(p.diagnosis().verdicts, SizeIs(2)) << "all of a script is in <module>";
+}
+
+TEST(Diagnose, WhatNobodyNamesDoesNotTieTwoLeaksTogether) {
+  // step() stores x in `store` and y in `other`; a third line of it is too small to be judged.
+  constexpr const char* kFile = "/me/step.py";
+  Program p;
+  p.source.add_record(1, SourceRecord{.path = kFile,
+                                      .text = "def step():\n"          // 1
+                                              "    x = f()\n"          // 2
+                                              "    store.append(x)\n"  // 3
+                                              "    y = g()\n"          // 4
+                                              "    other.append(y)\n"  // 5
+                                              "    norm(x)\n"});       // 6
+  for (uint64_t s = 1; s <= 60; ++s) {
+    p.alloc(2 * kMiB, p.at(2, "step", kFile, 20, 1));
+    p.alloc(kMiB, p.at(4, "step", kFile, 20, 1));
+    p.alloc(4, p.at(6, "step", kFile, 20, 1));
+    p.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(2));
+  EXPECT_EQ(d.verdicts[0].site->line, 2);
+  EXPECT_EQ(d.verdicts[1].site->line, 4);
 }
 
 TEST(Diagnose, KeptAtIsInferredWhereTheListDiedWithItsFunction) {

@@ -81,10 +81,13 @@ class LeakMaker {
       verdict.confidence *= kBounded;
       verdict.evidence["bounded"] = true;
     }
-    evidence(members, chief, in, holders, verdict);
+    // How it grows the largest shows best: the chief may be a few bytes a step.
+    const Candidate& largest = candidates_[members[0]];
+    evidence(members, largest, inputs_[largest.input], holders, verdict);
     std::string container = holders.container_name();
     if (container.empty() && holders.empty() && stored_) container = stored_->container;
-    verdict.advice = leak_advice(verdict, chief.growth.shape, container);
+    verdict.advice = proven == "none" ? bounded_advice(verdict, container)
+                                      : leak_advice(verdict, largest.growth.shape, container);
     verdict.id = verdict_id(verdict);
     list_blocks(members, leak);
     return leak;
@@ -230,19 +233,20 @@ class LeakMaker {
     return result;
   }
 
-  void evidence(const std::vector<size_t>& members, const Candidate& chief, const LeakInput& in,
+  void evidence(const std::vector<size_t>& members, const Candidate& largest, const LeakInput& in,
                 const HolderSums& holders, Verdict& verdict) {
     auto& evidence = verdict.evidence;
     const JudgedSteps steps = judged_steps(*in.replay, in.warmup);
     const bool timed = in.replay->plan.from == StepsFrom::kTime;
     evidence["steps"] = static_cast<int64_t>(steps.steps);
-    evidence["growth"] = std::string(shape_name(chief.growth.shape));
-    evidence["gaining_points"] = static_cast<int64_t>(chief.growth.births);
-    evidence["r2"] = chief.growth.r2;
-    evidence["pace"] = chief.growth.pace.ratio;
-    evidence["pace_lower"] = chief.growth.pace.lower;
-    evidence["curve"] = chief.curve;
-    if (chief.growth.shape == Shape::kGrows && verdict.bytes_total > 0 && verdict.bytes_per_step) {
+    evidence["growth"] = std::string(shape_name(largest.growth.shape));
+    evidence["gaining_points"] = static_cast<int64_t>(largest.growth.births);
+    evidence["r2"] = largest.growth.r2;
+    evidence["pace"] = largest.growth.pace.ratio;
+    evidence["pace_lower"] = largest.growth.pace.lower;
+    evidence["curve"] = largest.curve;
+    if (largest.growth.shape == Shape::kGrows && verdict.bytes_total > 0 &&
+        verdict.bytes_per_step) {
       // The mean size is that of the blocks counted.
       evidence["blocks_per_step"] = *verdict.bytes_per_step * static_cast<double>(verdict.blocks) /
                                     static_cast<double>(verdict.bytes_total);

@@ -24,6 +24,7 @@ class UnionFind {
 };
 
 constexpr std::string_view kModule = ":<module>";
+constexpr size_t kCertain = 10'000;  // more than any number of shared functions
 
 bool has_function(const Candidate& candidate) {
   return !candidate.function.empty() && !candidate.function.ends_with(kModule);
@@ -97,8 +98,11 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
   for (size_t i = 0; i < count; ++i) {
     const Candidate& inner = candidates[i];
     if (!inner.holders.empty()) continue;
-    // The nearest of those that can be its cause, by what their stacks share.
-    size_t best = count, best_shared = 0;
+    // The nearest of those that can be its cause, and no other: it must not tie two of them
+    // together.
+    struct Nearest {
+      size_t at, score = 0;
+    } known{count}, unknown{count};
     for (size_t j = 0; j < count; ++j) {
       const Candidate& other = candidates[j];
       if (i == j || inner.where.layer != other.where.layer || !gain_together(inner, other))
@@ -106,26 +110,26 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
       const Said said = said_of(inner, other);
       if (said == Said::kTwo) continue;
       const bool one_function = has_function(inner) && inner.function == other.function;
-      if (other.holders.empty()) {
-        if (said == Said::kOne || one_function || calls(other, inner)) {
-          sets.unite(i, j);
-          continue;
-        }
+      size_t score = 1 + 2 * shared_functions(functions[i], functions[j]) + (one_function ? 1 : 0);
+      if (!other.holders.empty()) {
+        // A container that keeps the other does not keep what others make; a graph does.
+        if (!one_function && other.holders.majority_cause() != "retained_graph") continue;
+      } else if (said == Said::kOne || calls(other, inner)) {
+        score += kCertain;
+      } else if (inner.stored) {
+        continue;  // whose container is told joins nobody whose is not
+      } else if (!one_function) {
         // Nothing stores it, and it is made in a call from where something else is stored.
-        if (inner.stored || !other.stored || !has_function(other)) continue;
+        if (!other.stored || !has_function(other)) continue;
         const auto& on = functions[i];
         if (std::find(on.begin(), on.end(), other.function) == on.end()) continue;
-      } else if (!one_function && other.holders.majority_cause() != "retained_graph") {
-        continue;  // kept by a container, it does not keep what others make
       }
-      const size_t shared =
-          1 + 2 * shared_functions(functions[i], functions[j]) + (one_function ? 1 : 0);
-      if (shared > best_shared) {
-        best = j;
-        best_shared = shared;
-      }
+      Nearest& nearest = other.holders.empty() ? unknown : known;
+      if (score > nearest.score) nearest = {j, score};
     }
-    if (best != count) sets.unite(i, best);
+    for (const Nearest& nearest : {known, unknown}) {
+      if (nearest.at != count) sets.unite(i, nearest.at);
+    }
   }
 
   std::map<size_t, std::vector<size_t>> clusters;
