@@ -1,4 +1,4 @@
-// One process of a synthetic run: plays the program and writes its trace.
+// One process of a synthetic run: plays the program (synth_steps.cc) and writes its trace.
 #pragma once
 
 #include <deque>
@@ -19,6 +19,9 @@ class SynthProcess {
   Result<SynthProcessAnswer> play();
 
  private:
+  static constexpr uint64_t kStartTicks = 1'000'000'000;  // the process is a second old
+  static constexpr uint64_t kScratchAlive = 16;           // scratch blocks at a time
+
   struct Block {
     uint64_t addr = 0, size = 0, birth = 0;
     uint32_t device = 0;
@@ -40,7 +43,6 @@ class SynthProcess {
   void leak(uint32_t step);
   void look_alikes(uint32_t step);
   void scratch(uint64_t pairs);
-  void free_any_scratch(std::deque<Block>& alive);
   void pause();
   void open_window();
   void finish_step(uint32_t step);
