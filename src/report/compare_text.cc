@@ -139,7 +139,10 @@ void add_list(const ComparedList& list, const Change& total, const ListWords& wo
     const size_t room = table.name_width() - 1;
     const size_t width = room > where.size() + 12 ? room - where.size() : room;
     std::string name = row_name(row, words, style, width);
-    if (width != room) name = cut_end(name, width, Paint(style).ellipsis()) + where;
+    if (width != room) {
+      name = cut_end(name, width, Paint(style).ellipsis());
+      name += where;
+    }
     table.row(name, row.change);
   }
   if (list.rest_rows != 0) {
