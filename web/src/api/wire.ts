@@ -122,6 +122,8 @@ export interface Hit {
   from: number;
   to: number;
   at: number;
+  /** The instant stands for a whole pixel column: there were others in it. */
+  sampled: boolean;
   state: number;
   total: number;
 }
@@ -144,6 +146,7 @@ export function hitGraph(graph: Graph, t: number, height: number): Hit | null {
         from,
         to,
         at: graph.at[slice] ?? t,
+        sampled: graph.columns,
         state: graph.state[slice] ?? 0,
         total: graph.total[slice] ?? 0,
       };

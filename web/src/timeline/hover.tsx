@@ -95,7 +95,7 @@ export function HoverCard() {
           </div>
         ))}
       </dl>
-      {now.hit && <p>{t(now.floor ? 'timeline.sampled.floor' : 'timeline.sampled', formatInstant(now.hit.at, resolution()))}</p>}
+      {now.hit?.sampled && <p>{t(now.floor ? 'timeline.sampled.floor' : 'timeline.sampled', formatInstant(now.hit.at, resolution()))}</p>}
     </div>
   );
 }
