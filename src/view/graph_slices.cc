@@ -36,12 +36,19 @@ void choose_slices(const PoolIndex& pool, const GraphQuery& query, Graph& graph)
   graph.columns = last - first > 2 * width;
   graph.slices.reserve(graph.columns ? width + 2 : last - first + 1);
   if (!graph.columns) return instants(pool, first, last, graph);
+  bool busy = false;  // the column before has events
   for (uint64_t begin = graph.t0; begin < graph.t1; begin += column) {
     // The events of a column lie near those of the one before.
     const uint32_t next = static_cast<uint32_t>(
         std::lower_bound(pool.time.begin() + first, pool.time.begin() + last, begin + column) -
         pool.time.begin());
-    if (next == first && begin != graph.t0) continue;  // the slice before goes on
+    if (next == first && begin != graph.t0) {
+      // Nothing happens here. What a busy column left behind is not what it is drawn as, its peak.
+      if (busy) graph.slices.push_back(slice_of(pool, begin, first));
+      busy = false;
+      continue;
+    }
+    busy = next != first;
     const auto [most, least] = pool.extremes(first, next);
     GraphSlice slice{.begin = begin, .low = least.bytes, .high = most.bytes};
     slice.state = query.floor ? least.state : most.state;
