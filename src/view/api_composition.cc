@@ -132,7 +132,10 @@ void add_side(const Side& side, const std::string& by, bool b,
       }
     }
     // One function at two lines is two sites; one line in two functions as well.
-    Amount& amount = amounts[name + '\n' + detail];
+    std::string full = name;
+    full += '\n';
+    full += detail;
+    Amount& amount = amounts[full];
     amount.detail = detail;
     (b ? amount.b_bytes : amount.a_bytes) += sums[key].bytes;
     (b ? amount.b_blocks : amount.a_blocks) += sums[key].blocks;
@@ -199,7 +202,7 @@ Answer compare_query(const ViewState& state, Params& params) {
     params.refuse("by", "by is site, owner or stack");
   }
   const auto limit = static_cast<size_t>(params.integer("limit", 1, 5000, 500));
-  if (params.bad()) return {};
+  if (params.bad() || a.at.pool == nullptr || b.at.pool == nullptr) return {};
   std::map<std::string, Amount> amounts;
   add_side(a, by, false, amounts);
   add_side(b, by, true, amounts);

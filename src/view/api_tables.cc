@@ -44,9 +44,16 @@ RowRequest row_request(const ViewState& state, Params& params, RowKind kind) {
   return request;
 }
 
+// All rows of the request, sorted.
 std::shared_ptr<const RowSet> rows_of(const RowRequest& request) {
   return request.at.views->rows(request.key,
                                 [&] { return select_rows(request.table, request.query); });
+}
+
+// All rows of the request in the order of their numbers.
+std::shared_ptr<const RowSet> unsorted_rows_of(const RowRequest& request) {
+  return request.at.views->rows(request.key.substr(request.key.find('\n')) + request.key.front(),
+                                [&] { return filter_rows(request.table, request.query.filters); });
 }
 
 Json cell_json(const RowTable& table, uint32_t row, const ColumnInfo& info) {
@@ -153,15 +160,16 @@ Answer table_query(const ViewState& state, Params& params, RowKind kind) {
   }
   if (params.bad()) return {};
   if (format != "page") return download(request, format == "csv");
-  const auto set = rows_of(request);
+  const auto set = unsorted_rows_of(request);
+  const auto page = page_of(request.table, set->rows, request.query.sort, offset, limit);
   Json columns = Json::array(), rows = Json::array();
   for (const ColumnInfo& info : columns_of(kind)) {
     columns.push_back(Json{{"name", std::string(info.name)}, {"type", std::string(info.type)}});
   }
-  for (size_t i = offset; i < set->rows.size() && i - offset < limit; ++i) {
+  for (const uint32_t number : page) {
     Json row = Json::array();
     for (const ColumnInfo& info : columns_of(kind)) {
-      row.push_back(cell_json(request.table, set->rows[i], info));
+      row.push_back(cell_json(request.table, number, info));
     }
     rows.push_back(std::move(row));
   }

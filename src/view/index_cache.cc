@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "view/index_file.h"
@@ -19,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRoomPrefix = "room-";
+constexpr const char* kTextName = "text";
 
 // Ours alone: a directory, no link, of this user, closed to others.
 bool is_ours(const fs::path& path) {
@@ -122,6 +125,25 @@ bool IndexCache::commit(const fs::path& room, const std::string& key) const {
   fs::remove_all(target, error);  // of a damaged one
   fs::rename(room, target, error);
   return !error;
+}
+
+std::optional<std::string> IndexCache::find_text(const std::string& key) const {
+  const auto directory = find(key);
+  if (!directory) return std::nullopt;
+  std::ifstream file(*directory / kTextName, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  // The key stands before it: names of directories are hashes.
+  if (!file || !text.starts_with(key)) return std::nullopt;
+  return text.substr(key.size());
+}
+
+void IndexCache::keep_text(const std::string& key, const std::string& text) const {
+  const fs::path room = make_room();
+  if (room.empty()) return;
+  std::ofstream file(room / kTextName, std::ios::binary);
+  file << key << text;
+  file.close();
+  if (!file || !commit(room, key)) remove(room);
 }
 
 void IndexCache::remove(const fs::path& directory) const {

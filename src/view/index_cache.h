@@ -28,6 +28,9 @@ class IndexCache {
   // Takes what make_room() gave in as the index of `key`. False if it could not.
   bool commit(const std::filesystem::path& room, const std::string& key) const;
   void remove(const std::filesystem::path& directory) const;
+  // A text kept under a key of its own.
+  std::optional<std::string> find_text(const std::string& key) const;
+  void keep_text(const std::string& key, const std::string& text) const;
   // Deletes what was used longest ago until all is within the budget, and rooms nobody works in.
   void evict(uint64_t budget = kBudget) const;
 

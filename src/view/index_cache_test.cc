@@ -30,6 +30,15 @@ TEST(IndexCache, IsClosedToOthersAndKeepsWhatIsCommitted) {
   EXPECT_FALSE(cache.find("other"));
 }
 
+TEST(IndexCache, KeepsTexts) {
+  const TestDirectory directory;
+  const IndexCache cache(directory / "view");
+  EXPECT_FALSE(cache.find_text("key\n"));
+  cache.keep_text("key\n", "{}");
+  EXPECT_EQ(cache.find_text("key\n"), "{}");
+  EXPECT_FALSE(cache.find_text("other\n"));
+}
+
 TEST(IndexCache, ADirectoryThatOthersMayWriteIsNotUsed) {
   const TestDirectory directory;
   fs::create_directory(directory / "view");

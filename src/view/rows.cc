@@ -89,6 +89,65 @@ std::vector<uint32_t> text_ranks(const RowTable& table, Column column) {
   return rank;
 }
 
+// The rows' keys in one column: the smaller, the further up.
+void fill_keys(const RowTable& table, const SortBy& by, std::vector<Keyed>& items) {
+  const auto columns = columns_of(table.kind);
+  const auto info = std::find_if(columns.begin(), columns.end(), [&](const ColumnInfo& known) {
+    return known.column == by.column;
+  });
+  if (info != columns.end() && info->text()) {
+    const auto ranks = text_ranks(table, by.column);
+    for (Keyed& item : items) {
+      const uint64_t key = ranks[table.text_key(item.row, by.column)];
+      item.key = by.descending ? ~key : key;
+    }
+    return;
+  }
+  for (Keyed& item : items) {
+    const auto value = table.number(item.row, by.column);
+    // Signed as unsigned; what is unknown comes last, either way.
+    const uint64_t key = static_cast<uint64_t>(value.value_or(0)) ^ uint64_t { 1 } << 63;
+    item.key = !value ? ~uint64_t{0} : by.descending ? ~key : key;
+  }
+}
+
+constexpr size_t kFewRows = 4096;  // sorted at once
+
+// Drops the rows that lie before or after the page, and makes `offset` count from those that stay.
+// Rows with equal keys stay together.
+void narrow(std::vector<Keyed>& items, size_t& offset, size_t limit) {
+  constexpr int kBits = 16;
+  while (items.size() > limit + kFewRows) {
+    uint64_t least = ~uint64_t{0}, most = 0;
+    for (const Keyed& item : items) {
+      least = std::min(least, item.key);
+      // The unknown, far above all others, would make the parts too wide.
+      if (item.key != ~uint64_t{0}) most = std::max(most, item.key);
+    }
+    if (least >= most) return;  // all alike, or some unknown
+    const int width = std::bit_width(most - least);
+    const int shift = std::max(0, width - kBits);
+    const size_t parts = ((most - least) >> shift) + 2;  // the last for the unknown
+    const auto part_of = [&](uint64_t key) {
+      return key > most ? parts - 1 : static_cast<size_t>((key - least) >> shift);
+    };
+    std::vector<size_t> counts(parts);
+    for (const Keyed& item : items) ++counts[part_of(item.key)];
+    size_t first = 0, before = 0;
+    while (before + counts[first] <= offset) before += counts[first++];
+    size_t last = first, until = before + counts[first];
+    while (until < offset + limit) until += counts[++last];
+    const size_t size = items.size();
+    std::erase_if(items, [&](const Keyed& item) {
+      const size_t part = part_of(item.key);
+      return part < first || part > last;
+    });
+    offset -= before;
+    // Not finer than single keys, or nothing won.
+    if (shift == 0 || items.size() == size) return;
+  }
+}
+
 }  // namespace
 
 std::span<const ColumnInfo> columns_of(RowKind kind) {
@@ -203,46 +262,62 @@ std::string RowTable::text_of_key(uint32_t key, Column column) const {
   }
 }
 
-RowSet select_rows(const RowTable& table, const RowQuery& query) {
+RowSet filter_rows(const RowTable& table, const std::vector<RowFilter>& filters) {
   RowSet result;
   const uint32_t end = table.first() + table.count();
-  result.rows.reserve(query.filters.empty() ? table.count() : 0);
+  result.rows.reserve(filters.empty() ? table.count() : 0);
   for (uint32_t row = table.first(); row < end; ++row) {
     if (!table.exists(row)) continue;
-    const bool wanted = std::all_of(query.filters.begin(), query.filters.end(),
+    const bool wanted = std::all_of(filters.begin(), filters.end(),
                                     [row](const RowFilter& filter) { return filter(row); });
     if (!wanted) continue;
     result.rows.push_back(row);
     result.bytes += table.pool->size(table.block_of(row));
   }
+  return result;
+}
+
+RowSet select_rows(const RowTable& table, const RowQuery& query) {
+  RowSet result = filter_rows(table, query.filters);
   if (query.sort.empty()) return result;
   std::vector<Keyed> items(result.rows.size()), spare;
   for (size_t i = 0; i < items.size(); ++i) items[i] = {0, result.rows[i]};
   for (size_t turn = query.sort.size(); turn-- > 0;) {
-    const SortBy& by = query.sort[turn];
-    const ColumnInfo* info = nullptr;
-    for (const ColumnInfo& known : columns_of(table.kind)) {
-      if (known.column == by.column) info = &known;
-    }
-    if (info == nullptr) continue;
-    if (info->text()) {
-      const auto ranks = text_ranks(table, by.column);
-      for (Keyed& item : items) {
-        const uint64_t key = ranks[table.text_key(item.row, by.column)];
-        item.key = by.descending ? ~key : key;
-      }
-    } else {
-      for (Keyed& item : items) {
-        const auto value = table.number(item.row, by.column);
-        // Signed as unsigned; what is unknown comes last, either way.
-        const uint64_t key = static_cast<uint64_t>(value.value_or(0)) ^ uint64_t { 1 } << 63;
-        item.key = !value ? ~uint64_t{0} : by.descending ? ~key : key;
-      }
-    }
+    fill_keys(table, query.sort[turn], items);
     radix_sort(items, spare);
   }
   for (size_t i = 0; i < items.size(); ++i) result.rows[i] = items[i].row;
   return result;
+}
+
+std::vector<uint32_t> page_of(const RowTable& table, const std::vector<uint32_t>& rows,
+                              const std::vector<SortBy>& sort, size_t offset, size_t limit) {
+  offset = std::min(offset, rows.size());
+  limit = std::min(limit, rows.size() - offset);
+  std::vector<Keyed> items(rows.size());
+  for (size_t i = 0; i < items.size(); ++i) items[i] = {0, rows[i]};
+  // Column by column: what is left are the rows with the keys that the page has.
+  for (const SortBy& by : sort) {
+    if (limit == 0 || items.empty()) break;
+    fill_keys(table, by, items);
+    narrow(items, offset, limit);
+    // The next column decides only among rows that are alike in this one.
+    const bool alike = std::all_of(items.begin(), items.end(), [&](const Keyed& item) {
+      return item.key == items.front().key;
+    });
+    if (!alike || items.size() <= limit + kFewRows) break;
+  }
+  // The rest is small, or all alike in the columns so far: sorted as a whole.
+  std::vector<Keyed> spare;
+  std::sort(items.begin(), items.end(),
+            [](const Keyed& a, const Keyed& b) { return a.row < b.row; });
+  for (size_t turn = sort.size(); turn-- > 0;) {
+    fill_keys(table, sort[turn], items);
+    radix_sort(items, spare);
+  }
+  std::vector<uint32_t> page;
+  for (size_t i = offset; i < offset + limit && i < items.size(); ++i) page.push_back(items[i].row);
+  return page;
 }
 
 }  // namespace memscope::view

@@ -5,7 +5,7 @@
 //   cell(table, rows.value().rows[0], column)
 //
 // Sorting is by radix, stable, last column first: ties are in the order of the rows' numbers. Time
-// is linear in the rows.
+// is linear in the rows. A page alone costs less: rows that cannot be on it are not sorted.
 #pragma once
 
 #include <cstdint>
@@ -98,6 +98,11 @@ struct RowSet {
   uint64_t bytes = 0;  // of the rows' sizes
 };
 RowSet select_rows(const RowTable& table, const RowQuery& query);
+// The rows that the filters take, in the order of their numbers.
+RowSet filter_rows(const RowTable& table, const std::vector<RowFilter>& filters);
+// Rows offset..offset+limit-1 of what sorting `rows` would give.
+std::vector<uint32_t> page_of(const RowTable& table, const std::vector<uint32_t>& rows,
+                              const std::vector<SortBy>& sort, size_t offset, size_t limit);
 
 // The filters and the order as the request has them (docs/view-api.md): JSON and `a:desc,b`.
 struct FilterContext {

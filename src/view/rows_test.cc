@@ -59,6 +59,26 @@ TEST(Rows, SortBySeveralColumns) {
             by_hand(table, kAny, [&](uint32_t a, uint32_t b) { return key(a) < key(b); }));
 }
 
+TEST(Rows, APageIsWhatTheWholeOrderHasThere) {
+  const auto input = random_index(14, 60'000, 40, 2000);
+  const RowTable table = table_of(*input, RowKind::kBlocks);
+  const std::vector<uint32_t> all = select(table, "", "").rows;
+  ASSERT_GT(all.size(), 20'000u);  // more than are sorted at once
+  for (const char* sort : {"", "size", "size:desc", "lifetime", "lifetime:desc", "state,size:desc",
+                           "function,site:desc,size", "thread:desc,begin:desc", "end_step:desc"}) {
+    const std::vector<uint32_t> sorted = select(table, "", sort).rows;
+    const auto order = sort_from_text(RowKind::kBlocks, sort).value();
+    for (const size_t offset : {size_t{0}, size_t{1}, all.size() / 3, all.size() / 2,
+                                all.size() - 50, all.size() - 1, all.size(), all.size() + 9}) {
+      const auto page = page_of(table, all, order, offset, 100);
+      const size_t from = std::min(offset, all.size()), to = std::min(offset + 100, all.size());
+      EXPECT_EQ(page, std::vector<uint32_t>(sorted.begin() + static_cast<ptrdiff_t>(from),
+                                            sorted.begin() + static_cast<ptrdiff_t>(to)))
+          << sort << " at " << offset;
+    }
+  }
+}
+
 TEST(Rows, WhatIsUnknownComesLastEitherWay) {
   const auto input = random_index(5, 2000);
   const RowTable table = table_of(*input, RowKind::kBlocks);

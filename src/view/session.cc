@@ -284,8 +284,11 @@ static std::shared_ptr<ViewState> with_diagnosis(const ViewState& from, Json dia
       const Where where = state->pools[pool].views->pool().where;
       for (size_t number = 0; number < verdicts->size(); ++number) {
         const Json& verdict = (*verdicts)[number];
-        if (text_at(verdict, "layer") != layer_name(where.layer) ||
-            text_at(verdict, "device") != device_name(where.device)) {
+        // Null: it was found on more than one of them.
+        const auto fits = [&verdict](const char* key, std::string_view name) {
+          return !verdict.value(key, Json()).is_string() || text_at(verdict, key) == name;
+        };
+        if (!fits("layer", layer_name(where.layer)) || !fits("device", device_name(where.device))) {
           continue;
         }
         const auto processes = verdict.find("processes");
@@ -304,6 +307,7 @@ static std::shared_ptr<ViewState> with_diagnosis(const ViewState& from, Json dia
         std::sort(blocks.sites.begin(), blocks.sites.end());
         blocks.sites.erase(std::unique(blocks.sites.begin(), blocks.sites.end()),
                            blocks.sites.end());
+        if (blocks.sites.empty()) continue;  // accuses no blocks of this pool
         const auto first = verdict.find("first_step");
         if (first != verdict.end() && first->is_number_unsigned()) {
           blocks.first_step = first->get<uint32_t>();
@@ -318,6 +322,29 @@ static std::shared_ptr<ViewState> with_diagnosis(const ViewState& from, Json dia
   return state;
 }
 
+// Null where there is none. That of inputs which are complete is kept for the next time.
+Json Session::diagnose() const {
+  if (!options_.diagnose) return nullptr;
+  std::string key = "diagnosis\n";
+  for (const std::string& path : options_.paths) key += input_key(path);
+  auto text = options_.cache.find_text(key);
+  if (text) {
+    Json known = Json::parse(*text, nullptr, false);
+    if (known.is_object()) return known;
+  }
+  const auto made = options_.diagnose(options_.paths);
+  if (!made) return nullptr;
+  Json diagnosis = Json::parse(made.value(), nullptr, false);
+  if (!diagnosis.is_object()) return nullptr;
+  const auto inputs = diagnosis.find("inputs");
+  bool over = inputs != diagnosis.end() && inputs->is_array();
+  for (const Json& input : over ? *inputs : Json::array()) {
+    over = over && text_at(input, "ended") != "running";
+  }
+  if (over) options_.cache.keep_text(key, made.value());
+  return diagnosis;
+}
+
 void Session::judge() {
   while (!stopping_) {
     uint64_t generation = 0;
@@ -326,12 +353,7 @@ void Session::judge() {
       std::unique_lock lock(mutex_);
       generation = generation_;
     }
-    Json diagnosis;
-    if (options_.diagnose) {
-      auto text = options_.diagnose(options_.paths);
-      if (text) diagnosis = Json::parse(text.value(), nullptr, false);
-      if (diagnosis.is_discarded()) diagnosis = nullptr;
-    }
+    Json diagnosis = diagnose();
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return state_ != nullptr || !error_.empty() || stopping_; });
     if (stopping_ || state_ == nullptr) {

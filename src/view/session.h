@@ -118,6 +118,7 @@ class Session {
  private:
   void work();
   void judge();
+  nlohmann::ordered_json diagnose() const;
   bool load(bool again);
   void publish(std::vector<std::shared_ptr<const InputIndex>> inputs);
   std::vector<std::string> stamps() const;
