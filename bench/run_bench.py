@@ -258,10 +258,43 @@ def import_table(result: dict[str, Any]) -> str:
     return table(head, rows)
 
 
+def view_tables(results: list[dict[str, Any]]) -> str:
+    opening = []
+    asked: dict[str, list[str]] = {}
+    for result in results:
+        cold, warm, memory = result["cold"], result["warm"], result["memory"]
+        opening.append(
+            [
+                f"{result['events'] / 1e6:.0f} M events, {result['blocks'] / 1e6:.1f} M blocks",
+                f"{result['index_bytes'] / 1e6:.0f} MB",
+                f"{cold['picture_s']:.2f} s ({cold['cpu_s']:.2f} s of CPU)",
+                "≤ 2 s",
+                verdict(cold["picture_s"] <= 2),
+                f"{warm['picture_s']:.2f} s",
+                "≤ 0.5 s",
+                verdict(warm["picture_s"] <= 0.5),
+                f"{memory['VmHWM'] / 1e6:.0f} MB",
+                "≤ 1 GB",
+                verdict(memory["VmHWM"] <= 1 << 30),
+            ]
+        )
+        for kind, taken in result["queries"].items():
+            row = asked.setdefault(kind, [kind, str(taken["count"])])
+            row.append(
+                f"{taken['median_s'] * 1e3:.0f} / {taken['p95_s'] * 1e3:.0f} / "
+                f"{taken['max_s'] * 1e3:.0f} ms{'' if taken['max_s'] <= 0.2 else ' **(> 200)**'}"
+            )
+    head = ["trace", "index", "first picture, cold", "target", "", "warm", "target", ""]
+    text = table([*head, "memory at most", "target", ""], opening)
+    text += "\nQueries of a page of 1920 × 1000, median / 95 % / slowest; target ≤ 200 ms:\n\n"
+    names = [f"{result['events'] / 1e6:.0f} M events" for result in results]
+    return text + table(["query", "asked", *names], list(asked.values()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="to see that it runs; no numbers")
-    parser.add_argument("--only", default="event_cost,train_step,analyze,export,import")
+    parser.add_argument("--only", default="event_cost,train_step,analyze,export,import,view")
     parser.add_argument("--torch2", default="", help="train on this interpreter's PyTorch too")
     parser.add_argument("--site", default="", help="folder with msmemscope for --torch2")
     arguments = parser.parse_args()
@@ -316,6 +349,13 @@ def main() -> None:
         command, synth = str(BUILD / "msmemscope"), str(BUILD / "msmemscope-synth")
         results["import"] = measure("import", command, synth, *words)
         text += "\n## Import\n\n" + import_table(results["import"])
+
+    if "view" in wanted:
+        say("view (a minute)")
+        words = ["--events", "100000,200000", "--turns", "8"] if quick else []
+        command, synth = str(BUILD / "msmemscope"), str(BUILD / "msmemscope-synth")
+        results["view"] = measure("view", command, synth, *words)
+        text += "\n## The viewer's server\n\n" + view_tables(results["view"])
 
     BUILD.mkdir(exist_ok=True)
     (BUILD / "results.json").write_text(json.dumps(results, indent=1) + "\n")
