@@ -29,7 +29,6 @@ base_packages=(
   libzstd-dev          # compression of the trace; static in the agent
   libfmt-dev           # formatting
   libsqlite3-dev       # msMemScope's db files
-  libboost-dev         # the viewer's HTTP server (Beast, headers only)
   libcli11-dev         # command line
   nlohmann-json3-dev   # small JSON
   robin-map-dev        # flat hash maps
