@@ -28,7 +28,7 @@ struct Snake {
 class Frontier {
  public:
   explicit Frontier(int32_t size) : size_(size), x_(2 * static_cast<size_t>(size) + 1) {}
-  int32_t& operator[](int32_t k) { return x_[static_cast<size_t>(k + size_)]; }
+  int32_t& operator[](int32_t k) { return x_[static_cast<size_t>(k) + static_cast<size_t>(size_)]; }
 
  private:
   int32_t size_;
@@ -41,7 +41,8 @@ class Aligner {
       : a_(std::move(a)), b_(std::move(b)), limit_(limits.work), forward_(0), backward_(0) {
     // D edits cost at least D^2 comparisons, so the limit bounds the diagonals ever looked at.
     const double most = std::sqrt(static_cast<double>(limit_)) + kGreedyEdits + 2;
-    const auto half = static_cast<double>((a_.size() + b_.size()) / 2 + 2);
+    const size_t halfway = (a_.size() + b_.size()) / 2 + 2;
+    const auto half = static_cast<double>(halfway);
     most_edits_ = static_cast<int32_t>(std::min(most, half));
     forward_ = Frontier(most_edits_ + 2);
     backward_ = Frontier(most_edits_ + 2);

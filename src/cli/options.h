@@ -21,7 +21,7 @@ struct LauncherOptions {
   std::map<std::string, std::string> settings;
   std::string report_to = "stderr";
   std::optional<std::string> suppressions;
-  bool exec = false;     // do not stay as the program's parent
+  bool exec = false;                // do not stay as the program's parent
   bool compare = false;             // the reference's --compare
   std::vector<std::string> inputs;  // --input-path: the two to compare
   Notes notes;
