@@ -69,7 +69,7 @@ struct GrowthCurves {
 
 // One value a point. Points before `begin` (>= 1) are warm-up; the one at begin - 1 is the base
 // line.
-Growth judge_growth(const GrowthCurves& curves, size_t begin);
+Growth judge_growth(const GrowthCurves& all, size_t begin);
 
 // How many leading points of a total are warm-up: at least 2, at most a quarter of them (2 where
 // the total has not settled by then).
