@@ -175,6 +175,7 @@ std::vector<ComparedLayer> list_layers(const Spots& spots, const Holdings& base,
   add_side(base, true);
   add_side(now, false);
   std::vector<ComparedLayer> list;
+  list.reserve(layers.size());
   for (auto& [spot, layer] : layers) list.push_back(std::move(layer));
   return list;
 }

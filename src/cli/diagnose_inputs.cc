@@ -52,6 +52,13 @@ Result<Found> diagnose_inputs(const DiagnoseRequest& request) {
   const std::vector<std::filesystem::path> paths(inputs.value().begin(), inputs.value().end());
   auto result = memscope::diagnose_inputs(paths, options);
   if (!result) return result.error();
+  if (const auto& devices = result.value().diagnosis.devices;
+      request.device &&
+      std::find(devices.begin(), devices.end(), *request.device) == devices.end()) {
+    return Error{
+        fmt::format("--device {}: no memory of it in {}; `msmemscope info` says what is in it",
+                    *request.device, fmt::join(request.inputs, ", "))};
+  }
   Found found{std::move(result.value().diagnosis), std::move(result.value().pools),
               std::move(result.value().damage), result.value().lost};
   if (found.diagnosis.tool.empty()) found.diagnosis.tool = "msmemscope " MEMSCOPE_VERSION;

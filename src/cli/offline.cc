@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "export/draft_file.h"
 #include "export/inefficient_rows.h"
 #include "import/attributes.h"
 #include "import/csv_rows.h"
@@ -253,6 +254,13 @@ int offline_inefficient_command(const std::vector<std::string>& words) {
   const auto chosen = types_from(types);
   if (!chosen) return fail(chosen.error().message);
   options.types = chosen.value();
+  // A link stays a link: what it leads to is read, with what lies beside that, and written.
+  for (std::string* name : {&path, &output}) {
+    std::error_code error;
+    const std::filesystem::path file = std::filesystem::canonical(*name, error);
+    if (!error) *name = file.string();
+  }
+  remove_drafts_on_signals();
   auto inputs = open_all(path);
   if (!inputs) return fail(inputs.error().message);
 

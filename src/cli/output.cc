@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 
+#include "import/find_inputs.h"
 #include "report/text.h"
 
 namespace memscope::cli {
@@ -25,7 +27,34 @@ Result<void> write_all(int fd, std::string_view text) {
   return {};
 }
 
-Result<void> write_file(const std::string& path, std::string_view text) {
+namespace {
+
+// A device, a pipe: written to, as a shell's redirection would.
+Result<void> write_through(const std::string& path, std::string_view text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return Error{fmt::format("cannot write {}: {}", path, std::strerror(errno))};
+  Result<void> result = write_all(fd, text);
+  if (::close(fd) != 0 && result) {
+    result = Error{fmt::format("cannot write: {}", std::strerror(errno))};
+  }
+  if (!result) return Error{fmt::format("{}: {}", path, result.error().message)};
+  return {};
+}
+
+bool is_input(const std::string& path) {
+  switch (file_kind(path)) {
+    case FileKind::kTrace:
+    case FileKind::kCsv:
+    case FileKind::kPythonTrace:
+    case FileKind::kDb:
+    case FileKind::kPickle:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Result<void> replace_file(const std::string& path, std::string_view text) {
   std::string draft = path + ".XXXXXX";
   const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // mode 0600, and never a file that is there
   if (fd < 0) return Error{fmt::format("cannot write {}: {}", path, std::strerror(errno))};
@@ -44,6 +73,25 @@ Result<void> write_file(const std::string& path, std::string_view text) {
     return Error{fmt::format("{}: {}", path, result.error().message)};
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> write_file(const std::string& path, std::string_view text) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) != 0) return replace_file(path, text);
+  if (S_ISDIR(there.st_mode)) {
+    return Error{fmt::format("cannot write {}: it is a directory; give a file's name", path)};
+  }
+  if (!S_ISREG(there.st_mode)) return write_through(path, text);
+  if (is_input(path)) {
+    return Error{fmt::format(
+        "{} is a trace, a dump or a snapshot; inputs are never changed, give another name", path)};
+  }
+  // A link stays; what it leads to is replaced.
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(path, error);
+  return replace_file(error ? path : file.string(), text);
 }
 
 Result<void> write_to(const std::string& target, std::string_view text) {

@@ -12,7 +12,8 @@ namespace memscope::cli {
 Result<void> write_all(int fd, std::string_view text);
 
 // Writes a file beside `path` and renames it: mode 0600, never half of it, and what was there
-// before stays until then.
+// before stays until then. A link stays and what it leads to is replaced; a device or a pipe is
+// written to; a file that could be an input (a trace, a dump, a snapshot) is an error.
 Result<void> write_file(const std::string& path, std::string_view text);
 
 // `target`: "stdout", "stderr", "none" or a file's path, as --report-to takes it.

@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -46,6 +47,37 @@ TEST_F(WriteFile, AppearsWholeAndPrivate) {
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
   EXPECT_EQ(files(), 1u);  // no draft stays behind
+}
+
+TEST_F(WriteFile, ALinkStaysAndADeviceIsWrittenTo) {
+  const fs::path report = directory_ / "report.txt", link = directory_ / "link";
+  ASSERT_TRUE(write_file(report, "first").ok());
+  fs::create_symlink(report, link);
+  ASSERT_TRUE(write_file(link, "second").ok());
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(content(report), "second");
+
+  const fs::path pipe = directory_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(write_file(pipe, "third").ok());
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 5);
+  EXPECT_STREQ(text, "third");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST_F(WriteFile, AnInputIsNotReplaced) {
+  const fs::path dump = directory_ / "dump.csv";
+  const std::string rows =
+      "ID,Event,Event Type,Name,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr\n"
+      "1,MALLOC,PTA,N/A,1764464000000000000,1,1,0,0x1000,\"{allocation_id:1,size:64}\"\n";
+  std::ofstream(dump) << rows;
+  const auto refused = write_file(dump, "a report");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("inputs are never changed"));
+  EXPECT_EQ(content(dump), rows);
 }
 
 TEST_F(WriteFile, WhatCannotBeWrittenIsOneLineAndLeavesNothing) {

@@ -81,6 +81,15 @@ Result<DraftFile> DraftFile::create(const fs::path& path, const std::vector<fs::
       return Error{path.string() + " is there and is no file; choose another name with -o"};
     }
   }
+  // SQLite would take these for parts of the new file.
+  for (const char* part : {"-wal", "-journal"}) {
+    const std::string beside = path.string() + part;
+    if (::access(beside.c_str(), F_OK) == 0) {
+      return Error{beside +
+                   " belongs to a database that another program has open or left behind; choose "
+                   "another name with -o"};
+    }
+  }
   std::string draft = path.string() + ".XXXXXX";
   const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // mode 0600, and never a file that is there
   if (fd < 0) return write_error(path.string(), errno);

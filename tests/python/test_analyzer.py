@@ -323,6 +323,8 @@ def test_what_the_arguments_of_check_inefficient_must_be(tmp_path: Path) -> None
             msmemscope.check_inefficient(path, idle_threshold=threshold)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="in_place and output_path"):
         msmemscope.check_inefficient(path, in_place=True, output_path="x.csv")
+    with pytest.raises(ValueError, match="output_path is empty"):
+        msmemscope.check_inefficient(path, output_path="")
 
 
 def test_damaged_rows_are_said_and_the_good_ones_used(

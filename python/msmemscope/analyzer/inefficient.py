@@ -74,6 +74,8 @@ class InefficientConfig(BaseConfig):
         super().validate()
         if self.in_place and self.output_path is not None:
             raise ValueError("in_place and output_path do not go together; give one of them")
+        if self.output_path == "":
+            raise ValueError("output_path is empty; give the name of a file, or leave it out")
         if self.in_place and not os.access(self.input_path, os.W_OK):
             raise PermissionError(f"No permission to write {self.input_path}")
         self.mem_size = whole_number(self.mem_size, "mem_size", 0)
