@@ -22,10 +22,27 @@ std::string device_kind(Device device) {
   return name.substr(0, name.find(':'));
 }
 
-std::set<Device> devices_of(const Holdings& holdings) {
-  std::set<Device> devices;
-  for (const HeldInLayer& layer : holdings.layers) devices.insert(layer.where.device);
+std::map<std::string, std::set<Device>> devices_by_kind(const Holdings& holdings) {
+  std::map<std::string, std::set<Device>> devices;
+  for (const HeldInLayer& layer : holdings.layers) {
+    devices[device_kind(layer.where.device)].insert(layer.where.device);
+  }
   return devices;
+}
+
+// The kinds of which each side has devices, and none is the other's: two ranks' own. Where one is
+// on both sides, memory that moved from device to device must show.
+std::set<std::string> kinds_apart(const Holdings& base, const Holdings& now) {
+  const auto of_base = devices_by_kind(base), of_now = devices_by_kind(now);
+  std::set<std::string> kinds;
+  for (const auto& [kind, devices] : of_base) {
+    const auto other = of_now.find(kind);
+    if (other == of_now.end()) continue;
+    const bool shared = std::any_of(devices.begin(), devices.end(),
+                                    [&](Device d) { return other->second.count(d) != 0; });
+    if (!shared) kinds.insert(kind);
+  }
+  return kinds;
 }
 
 // A place as both sides call it.
@@ -39,7 +56,7 @@ struct Spot {
 class Spots {
  public:
   Spots(const Holdings& base, const Holdings& now, const CompareOptions& options)
-      : options_(options), by_kind_(devices_of(base) != devices_of(now)) {
+      : options_(options), apart_(kinds_apart(base, now)) {
     for (const Holdings* side : {&base, &now}) {
       for (const HeldInLayer& layer : side->layers) seen_.insert(of(layer.where));
     }
@@ -47,7 +64,8 @@ class Spots {
 
   Spot of(Where where) const {
     // Several frameworks' pools are all `pool` to the reader.
-    return {by_kind_ ? device_kind(where.device) : device_name(where.device),
+    std::string kind = device_kind(where.device);
+    return {apart_.count(kind) != 0 ? std::move(kind) : device_name(where.device),
             is_pool(where.layer) ? Layer::kPool : where.layer};
   }
   bool counted(const Spot& spot) const {
@@ -61,7 +79,7 @@ class Spots {
 
  private:
   const CompareOptions& options_;
-  bool by_kind_;
+  std::set<std::string> apart_;
   std::set<Spot> seen_;
 };
 

@@ -9,7 +9,7 @@
 //  * A line is the same line although the program lies in another directory, or the line has moved
 //    within its file: it is known by file name, function and statement. Without the statement's
 //    text (a dump has none) by file name, function and line.
-//  * Two sides with different devices (two ranks) are compared by the kind of device.
+//  * Two sides without a device in common (two ranks) are compared by the kind of device.
 #pragma once
 
 #include <cstdint>

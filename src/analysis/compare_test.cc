@@ -147,6 +147,18 @@ TEST(Compare, TwoRanksAreComparedByTheKindOfTheirDevice) {
   EXPECT_EQ(same.sites.rows[0].device, "npu:0");
 }
 
+TEST(Compare, WhatMovedFromDeviceToDeviceIsShown) {
+  Side base, now;
+  base.at(line(1, "x"), 50, 1, kPool);
+  base.at(line(1, "x"), 10, 1, {Layer::kPool, {Device::kNpu, 1}});
+  // 40 went from npu:0 to npu:1; that the cpu is new makes no difference.
+  now.at(line(1, "x"), 10, 1, kPool);
+  now.at(line(1, "x"), 50, 1, {Layer::kPool, {Device::kNpu, 1}});
+  now.at(line(2, "y"), 5, 1, {Layer::kTensor, {}});
+  const Comparison c = compare(base.holdings, now.holdings, {});
+  EXPECT_THAT(rows(c.sites), ElementsAre("x 10/1 50/1 +40", "y - 5/1 +5", "x 50/1 10/1 -40"));
+}
+
 TEST(Compare, TheSameLineOfSeveralProcessesIsOneRow) {
   Side base, now;
   base.at(line(1, "x"), 10, 1).at(line(1, "x"), 10, 1);
