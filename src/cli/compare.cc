@@ -66,16 +66,15 @@ std::string help_text() {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  return "Tells two runs, ranks, files or steps apart: what NEW holds that BASE does not, by "
-         "line,\n"
-         "by owner and by operator.\n"
+  return "Tells two runs, ranks, files or steps apart: what NEW holds that BASE does not,\n"
+         "by line, by owner and by operator.\n"
          "\n"
          "Usage\n"
          "  msmemscope compare BASE NEW [options]\n"
          "\n"
          "BASE and NEW are inputs as analyze takes them, looked at when they end, or with\n"
-         "@step=K behind the path when step K ends; @rank=N takes one rank of a run. Several\n"
-         "processes are summed up. Inputs are never changed.\n" +
+         "@step=K behind the path when step K ends; @rank=N takes one rank of a run.\n"
+         "Several processes are summed up. Inputs are never changed.\n" +
          option_help(app) +
          "\n"
          "Exit status\n"

@@ -71,8 +71,8 @@ std::string help_text() {
          "Usage\n"
          "  msmemscope convert INPUT -o FILE.csv|FILE.db|DIR/ [options]\n"
          "\n"
-         "INPUT is a run's directory, the trace of one process, or a csv or db. It is never\n"
-         "changed. A directory gets msMemScope's own tree:\n"
+         "INPUT is a run's directory, the trace of one process, or a csv or db. It is\n"
+         "never changed. A directory gets msMemScope's own tree:\n"
          "  DIR/msmemscope_<pid>_<time>_ascend/device_<id>/dump/memscope_dump_<time>.csv\n" +
          option_help(app) +
          "\n"

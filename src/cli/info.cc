@@ -37,9 +37,9 @@ std::string help_text() {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  return "Says what is in a run, a trace, a csv or a db: who was traced, how it ended, what was\n"
-         "dropped, what was switched off and why, where the files lie, which child\n"
-         "processes were not traced.\n"
+  return "Says what is in a run, a trace, a csv or a db: who was traced, how it ended,\n"
+         "what was dropped, what was switched off and why, where the files lie, which\n"
+         "child processes were not traced.\n"
          "\n"
          "Usage\n"
          "  msmemscope info INPUT... [options]\n" +

@@ -101,7 +101,7 @@ def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
         (["--level"], "--level"),
         (["--compare", "true"], "Please use compare command with correct input paths!"),
         (["--input-path", "a,b", "--compare"], "Memory comparison failed! a: No such file"),
-        (["view", "x"], "view: not built yet"),
+        (["view", "x"], "x: No such file or directory"),
         (["compare", "a", "b"], "a: No such file or directory"),
         (["report", "x"], "report: not built yet"),
         (["convert", "x"], "say where to write: -o FILE.csv, -o FILE.db or -o DIR/"),
@@ -125,11 +125,22 @@ def test_wrong_use_is_one_line_and_status_2(cli: Command, words: list[str], says
 
 
 def test_foreign_files_are_said_to_come_later(cli: Command) -> None:
-    (cli.directory / "dump.csv").write_text("ID,Event\n")
-    assert "cannot be read yet" in one_line(cli.run("analyze", "dump.csv"), 2)
+    (cli.directory / "snapshot.pickle").write_bytes(b"\x80\x02}.")
+    assert "cannot be read yet" in one_line(cli.run("analyze", "snapshot.pickle"), 2)
 
 
-@pytest.mark.parametrize("words", [["-h"], ["--help"], ["analyze", "--help"], ["info", "-h"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-h"],
+        ["--help"],
+        ["analyze", "--help"],
+        ["info", "-h"],
+        ["compare", "-h"],
+        ["convert", "-h"],
+        ["view", "-h"],
+    ],
+)
 def test_help_is_on_stdout_and_fits(cli: Command, words: list[str]) -> None:
     done = cli.run(*words)
     assert (done.returncode, done.stderr) == (0, "")
