@@ -173,6 +173,15 @@ Result<RowFilter> row_filter(const RowTable& table, const std::string& op, const
   return refuse("no such filter: " + cut(op, 40));
 }
 
+Result<RowFilter> column_filter(const RowTable& table, const std::string& op, const Json& filter) {
+  const std::string name = filter["column"];
+  const ColumnInfo* info = find_column(table.kind, name);
+  if (info == nullptr) return refuse("no such column: " + cut(name, 40));
+  const Json value = filter.value("value", Json());
+  return info->text() ? text_filter(table, *info, op, value)
+                      : number_filter(table, *info, op, value);
+}
+
 }  // namespace
 
 Result<std::vector<RowFilter>> filters_from_json(const RowTable& table, std::string_view json,
@@ -189,15 +198,8 @@ Result<std::vector<RowFilter>> filters_from_json(const RowTable& table, std::str
       return refuse("a filter is {\"column\", \"op\", \"value\"}");
     }
     const std::string op = filter["op"];
-    Result<RowFilter> made = [&]() -> Result<RowFilter> {
-      if (!filter.contains("column")) return row_filter(table, op, filter, context);
-      const std::string name = filter["column"];
-      const ColumnInfo* info = find_column(table.kind, name);
-      if (info == nullptr) return refuse("no such column: " + cut(name, 40));
-      const Json value = filter.value("value", Json());
-      return info->text() ? text_filter(table, *info, op, value)
-                          : number_filter(table, *info, op, value);
-    }();
+    Result<RowFilter> made = filter.contains("column") ? column_filter(table, op, filter)
+                                                       : row_filter(table, op, filter, context);
     if (!made) return made.error();
     filters.push_back(std::move(made).value());
   }
