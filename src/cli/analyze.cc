@@ -201,11 +201,7 @@ int print_report(const ReportRequest& request) {
   const auto written = write_to(request.target, text);
   if (!written) return fail(written.error().message);
   // What could be read is diagnosed; that it is not all is said, and is no success.
-  if (const auto& damage = found.value().damage; !damage.empty()) {
-    fail(damage.size() == 1 ? damage.front()
-                            : fmt::format("{} (and {} more, see msmemscope info)", damage.front(),
-                                          damage.size() - 1));
-  }
+  say_damage(found.value().damage);
   if (found.value().lost) return 2;
   return failed ? 1 : 0;
 }
@@ -214,15 +210,8 @@ int analyze_command(const std::vector<std::string>& words) {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("analyze: {}; see analyze --help", error.what()));
-  }
-  if (arguments.help) {
-    const auto written = write_to("stdout", help_text());
-    return written ? 0 : fail(written.error().message);
-  }
+  if (const auto over = parse_or_help(app, "analyze", words, arguments.help, help_text))
+    return *over;
   auto request = request_of(arguments);
   if (!request) return fail(request.error().message);
   return arguments.suspects ? suspects_command(request.value()) : print_report(request.value());

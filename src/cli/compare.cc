@@ -261,11 +261,7 @@ int compare_and_print(const Request& request, const Arguments& arguments) {
   if (!written) return fail(written.error().message);
   std::vector<std::string> damage = std::move(base.value().damage);
   damage.insert(damage.end(), now.value().damage.begin(), now.value().damage.end());
-  if (!damage.empty()) {
-    fail(damage.size() == 1 ? damage.front()
-                            : fmt::format("{} (and {} more, see msmemscope info)", damage.front(),
-                                          damage.size() - 1));
-  }
+  say_damage(damage);
   return base.value().lost || now.value().lost ? 2 : 0;
 }
 
@@ -275,15 +271,8 @@ int compare_command(const std::vector<std::string>& words) {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("compare: {}; see compare --help", error.what()));
-  }
-  if (arguments.help) {
-    const auto written = write_to("stdout", help_text());
-    return written ? 0 : fail(written.error().message);
-  }
+  if (const auto over = parse_or_help(app, "compare", words, arguments.help, help_text))
+    return *over;
   const auto request = request_of(arguments);
   if (!request) return fail(request.error().message);
   return compare_and_print(request.value(), arguments);

@@ -128,11 +128,7 @@ int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
     }
     tell(report.value(), input.info().path, request);
     files += report.value().files.size();
-    if (const auto damage = input.damage(); !damage.empty()) {
-      fail(damage.size() == 1 ? damage.front()
-                              : fmt::format("{} (and {} more, see msmemscope info)", damage.front(),
-                                            damage.size() - 1));
-    }
+    say_damage(input.damage());
     if (input.lost()) status = 2;
   }
   if (files == 0 && status == 0) {

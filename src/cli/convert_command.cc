@@ -181,15 +181,8 @@ int convert_command(const std::vector<std::string>& words) {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("convert: {}; see convert --help", error.what()));
-  }
-  if (arguments.help) {
-    const auto written = write_to("stdout", help_text());
-    return written ? 0 : fail(written.error().message);
-  }
+  if (const auto over = parse_or_help(app, "convert", words, arguments.help, help_text))
+    return *over;
   auto request = request_of(arguments);
   if (!request) return fail(request.error().message);
   remove_drafts_on_signals();

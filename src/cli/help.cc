@@ -1,8 +1,11 @@
 #include "cli/help.h"
 
-#include <algorithm>
-#include <vector>
+#include <fmt/format.h>
 
+#include <CLI/Error.hpp>
+#include <algorithm>
+
+#include "cli/output.h"
 #include "report/text.h"
 
 namespace memscope::cli {
@@ -49,6 +52,19 @@ std::string option_help(const CLI::App& app) {
     }
   }
   return out;
+}
+
+std::optional<int> parse_or_help(CLI::App& app, std::string_view verb,
+                                 const std::vector<std::string>& words, const bool& help,
+                                 std::string (*help_text)()) {
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return fail(fmt::format("{}: {}; see {} --help", verb, error.what(), verb));
+  }
+  if (!help) return std::nullopt;
+  const auto written = write_to("stdout", help_text());
+  return written ? 0 : fail(written.error().message);
 }
 
 }  // namespace memscope::cli

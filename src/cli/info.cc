@@ -207,15 +207,7 @@ int info_command(const std::vector<std::string>& words) {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("info: {}; see info --help", error.what()));
-  }
-  if (arguments.help) {
-    const auto written = write_to("stdout", help_text());
-    return written ? 0 : fail(written.error().message);
-  }
+  if (const auto over = parse_or_help(app, "info", words, arguments.help, help_text)) return *over;
   if (arguments.inputs.empty()) {
     return fail("info: no input; give a run's directory, a trace, a csv or a db, see info --help");
   }

@@ -136,6 +136,13 @@ void say(std::string_view line) {
   raw_line("msmemscope: " + printable(line));
 }
 
+void say_damage(const std::vector<std::string>& damage) {
+  if (damage.empty()) return;
+  say(damage.size() == 1 ? damage.front()
+                         : fmt::format("{} (and {} more, see msmemscope info)", damage.front(),
+                                       damage.size() - 1));
+}
+
 int fail(std::string_view line) {
   say(line);
   return 2;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/result.h"
 
@@ -25,7 +26,10 @@ void raw_line(std::string_view line);
 // With the tool's name before it, and control characters made harmless.
 void say(std::string_view line);
 
-// The same, for what ends the command: returns the exit status for wrong use, 2.
+// What could not be read of an input: the first, and how many more. Nothing where there is none.
+void say_damage(const std::vector<std::string>& damage);
+
+// As say(), for what ends the command: returns the exit status for wrong use, 2.
 int fail(std::string_view line);
 
 }  // namespace memscope::cli
