@@ -51,10 +51,24 @@ DumpRequest dump_request(const Input& input, const ConvertRequest& request, Prog
   return dump;
 }
 
+// What tells processes of one pid apart. A trace is a process; of a dump's files those of one
+// msmemscope_<pid>_<time>_ascend are, or those that lie together.
+std::string identity_of(const Input& input) {
+  const fs::path file = input.info().path;
+  if (input.trace() != nullptr) return file.string();
+  fs::path directory = file.parent_path();
+  const fs::path device = directory.parent_path();
+  if (directory.filename() == "dump" && device.filename().string().starts_with("device_")) {
+    directory = device.parent_path();
+  }
+  return directory.string();
+}
+
 DumpProcess process_of(const Input& input) {
   DumpProcess process;
   const InputInfo info = input.info();
   if (info.process) process.pid = info.process->pid;
+  process.identity = identity_of(input);
   process.tid_of = [&input](ThreadId thread) {
     const auto& threads = input.threads();
     return thread.value < threads.size() ? threads[thread.value].tid : 0;
@@ -92,21 +106,47 @@ std::string all_names(const std::vector<Input>& inputs) {
   return inputs.size() > kListed ? names + ", ..." : names;
 }
 
+// Where the dumps in a directory are the input, new ones in it would be found beside them by
+// whoever reads it next, and everything counted twice. (Traces are: theirs is the place for dumps.)
+Result<void> check_outside(const std::vector<Input>& inputs, const ConvertRequest& request) {
+  const bool dumps = std::any_of(inputs.begin(), inputs.end(),
+                                 [](const Input& input) { return input.trace() == nullptr; });
+  if (!dumps || !request.is_directory) return {};
+  std::error_code error;
+  const fs::path target = fs::weakly_canonical(request.target, error);
+  for (const std::string& name : request.inputs) {
+    const fs::path input = fs::weakly_canonical(name, error);
+    if (!fs::is_directory(input, error)) continue;
+    const auto [end, rest] = std::mismatch(input.begin(), input.end(), target.begin(), target.end());
+    if (end != input.end() && !end->empty()) continue;  // "out/" has an empty last part
+    return Error{fmt::format(
+        "convert: {} lies in the input {}, whose dumps would be there twice; choose a directory "
+        "outside of it with -o",
+        request.target, name)};
+  }
+  return {};
+}
+
 // 0, or 2 after one line.
 int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
   if (inputs.size() > 1 && !request.is_directory) {
     return fail(
-        fmt::format("convert: {} processes and a file holds one; name one of them ({}), or "
-                    "give a directory: -o DIR/",
+        fmt::format("convert: {} inputs and a file holds one process and device; name one of them "
+                    "({}), or give a directory: -o DIR/",
                     inputs.size(), all_names(inputs)));
   }
+  if (auto good = check_outside(inputs, request); !good) return fail(good.error().message);
   std::vector<fs::path> keep;
   for (const Input& input : inputs) {
     for (fs::path& file : files_of(input)) keep.push_back(std::move(file));
   }
+  std::vector<fs::path> made;
   if (request.is_directory) {
-    auto there = make_directories(request.target);
-    if (!there) return fail(there.error().message);
+    auto there = make_directories(request.target, &made);
+    if (!there) {
+      remove_empty(made);
+      return fail(there.error().message);
+    }
   }
   int status = 0;
   size_t files = 0;
@@ -131,6 +171,10 @@ int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
     say_damage(input.damage());
     if (input.lost()) status = 2;
   }
+  for (auto& target : targets) {
+    if (target) target->remove_empty_directories();
+  }
+  remove_empty(made);
   if (files == 0 && status == 0) {
     return fail(fmt::format("convert: {}: no block of memory in it, so there is nothing to write",
                             all_names(inputs)));

@@ -121,15 +121,18 @@ Result<void> DraftFile::commit() {
   return {};
 }
 
-Result<void> make_directories(const fs::path& directory) {
-  fs::path made;
+Result<void> make_directories(const fs::path& directory, std::vector<fs::path>* made) {
+  fs::path upto;
   for (const fs::path& part : directory) {
-    made /= part;
-    if (::mkdir(made.c_str(), 0700) != 0 && errno != EEXIST) {
+    upto /= part;
+    if (::mkdir(upto.c_str(), 0700) == 0) {
+      if (made != nullptr) made->push_back(upto);
+    } else if (errno != EEXIST) {
       const int error = errno;
       std::error_code ignored;
-      if (fs::is_directory(made, ignored)) continue;  // EROFS, EACCES on what is there
-      return Error{"cannot make the directory " + made.string() + ": " + std::strerror(error)};
+      if (fs::is_directory(upto, ignored)) continue;  // EROFS, EACCES on what is there
+      return Error{"cannot make the directory " + upto.string() + ": " + std::strerror(error) +
+                   "; choose another place with -o"};
     }
   }
   std::error_code error;
@@ -137,6 +140,12 @@ Result<void> make_directories(const fs::path& directory) {
     return Error{directory.string() + " is there and is no directory; choose another with -o"};
   }
   return {};
+}
+
+void remove_empty(const std::vector<fs::path>& directories) {
+  for (auto path = directories.rbegin(); path != directories.rend(); ++path) {
+    ::rmdir(path->c_str());  // does nothing to one that has something in it
+  }
 }
 
 void remove_drafts_on_signals() {

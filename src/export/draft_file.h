@@ -44,8 +44,12 @@ class DraftFile {
   size_t slot_ = 0;
 };
 
-// Makes the directories of `directory` that are not there, mode 0700.
-Result<void> make_directories(const std::filesystem::path& directory);
+// Makes the directories of `directory` that are not there, mode 0700. Those that it made are added
+// to `made`, also where it fails.
+Result<void> make_directories(const std::filesystem::path& directory,
+                              std::vector<std::filesystem::path>* made = nullptr);
+// Removes those that are empty, the last one first: what failed leaves no trace.
+void remove_empty(const std::vector<std::filesystem::path>& directories);
 
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the drafts of this process before they end it; SIGXFSZ
 // no longer does.

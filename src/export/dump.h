@@ -93,7 +93,7 @@ Result<DumpReport> write_dump(Input& input, DumpProcess process, const DumpReque
   if (!steps) return steps.error();
   if (devices.value().empty() && target.is_directory()) return DumpReport{.events = survey.events};
 
-  auto files = target.open(process.pid, survey.first_time, devices.value());
+  auto files = target.open(process.pid, process.identity, survey.first_time, devices.value());
   if (!files) return files.error();
   std::array<bool, 1u << 12> chosen{};
   for (const Device& device : devices.value()) chosen[DumpRows::device_bits(device)] = true;

@@ -1,5 +1,6 @@
 #include "export/dump_files.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -34,8 +35,30 @@ Result<std::unique_ptr<RowWriter>> DumpFiles::writer(const std::filesystem::path
   return std::unique_ptr<RowWriter>(std::move(made).value());
 }
 
-Result<std::vector<DumpFile>> DumpFiles::open(uint64_t pid, uint64_t begin,
-                                              const std::vector<Device>& devices) {
+std::filesystem::path DumpFiles::file_of(const Place& place, Device device) const {
+  return std::filesystem::path(place.directory) / ("device_" + dump_device_id(device)) / "dump" /
+         ("memscope_dump_" + place.when + (format_ == DumpFormat::kCsv ? ".csv" : ".db"));
+}
+
+// A program that becomes another keeps its pid, and so do processes of two machines: two within one
+// second need two names.
+DumpFiles::Place DumpFiles::place_for(uint64_t pid, const std::string& identity, uint64_t begin,
+                                      const std::vector<Device>& devices) {
+  auto seconds = static_cast<time_t>(begin / 1'000'000'000);
+  for (;; ++seconds) {
+    Place place{.when = stamp(seconds)};
+    place.directory =
+        target_ / ("msmemscope_" + std::to_string(pid) + "_" + place.when + "_ascend");
+    if (owners_.try_emplace(place.directory, identity).first->second != identity) continue;
+    const bool taken = std::any_of(devices.begin(), devices.end(), [&](Device device) {
+      return files_.contains(file_of(place, device));
+    });
+    if (!taken) return place;
+  }
+}
+
+Result<std::vector<DumpFile>> DumpFiles::open(uint64_t pid, const std::string& identity,
+                                              uint64_t begin, const std::vector<Device>& devices) {
   std::vector<DumpFile> files;
   if (!is_directory_) {
     auto made = writer(target_, {});
@@ -43,18 +66,9 @@ Result<std::vector<DumpFile>> DumpFiles::open(uint64_t pid, uint64_t begin,
     files.push_back({devices, target_, std::move(made).value()});
     return files;
   }
-  auto seconds = static_cast<time_t>(begin / 1'000'000'000);
-  std::filesystem::path directory;
-  // A program that becomes another keeps its pid: two within one second need two names.
-  for (std::string when = stamp(seconds);; when = stamp(++seconds)) {
-    directory = target_ / ("msmemscope_" + std::to_string(pid) + "_" + when + "_ascend");
-    if (taken_.insert(directory).second) break;
-  }
-  const std::string when = stamp(seconds);
+  const Place place = place_for(pid, identity, begin, devices);
   for (const Device& device : devices) {
-    const auto dump = directory / ("device_" + dump_device_id(device)) / "dump";
-    const auto path =
-        dump / ("memscope_dump_" + when + (format_ == DumpFormat::kCsv ? ".csv" : ".db"));
+    const auto path = file_of(place, device);
     bool known = false;  // cuda:0 and npu:0 are both device 0
     for (DumpFile& file : files) {
       if (file.path != path) continue;
@@ -62,13 +76,19 @@ Result<std::vector<DumpFile>> DumpFiles::open(uint64_t pid, uint64_t begin,
       known = true;
     }
     if (known) continue;
-    auto there = make_directories(dump);
+    const auto dump = path.parent_path();
+    auto there = make_directories(dump, &made_);
     if (!there) return there.error();
-    auto made = writer(path, dump / ("python_trace_" + when + ".csv"));
+    auto made = writer(path, dump / ("python_trace_" + place.when + ".csv"));
     if (!made) return made.error();
+    files_.insert(path);
     files.push_back({{device}, path, std::move(made).value()});
   }
   return files;
+}
+
+void DumpFiles::remove_empty_directories() {
+  remove_empty(made_);
 }
 
 }  // namespace memscope

@@ -7,10 +7,12 @@
 //       python_trace_<ts>.csv               csv only; in a db it is a table
 //
 // <ts> is when the process's recording began, local time: the same process gives the same names,
-// and a later dump of it replaces an earlier one. Directories 0700, files 0600.
+// and a later dump of it replaces an earlier one. Inputs that are parts of one process (a file a
+// device) go to one directory. Directories 0700, files 0600.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,11 +48,21 @@ class DumpFiles {
   bool has_calls() const { return is_directory_ || format_ == DumpFormat::kDb; }
   const std::filesystem::path& target() const { return target_; }
 
-  // The files of one process whose recording began at `begin` (ns since the epoch).
-  Result<std::vector<DumpFile>> open(uint64_t pid, uint64_t begin,
+  // The files of one process whose recording began at `begin` (ns since the epoch). `identity` tells
+  // processes of one pid apart: inputs of the same one are the same process.
+  Result<std::vector<DumpFile>> open(uint64_t pid, const std::string& identity, uint64_t begin,
                                      const std::vector<Device>& devices);
+  // After a failure: the directories that were made and have nothing in them go.
+  void remove_empty_directories();
 
  private:
+  struct Place {
+    std::string directory, when;
+  };
+  Place place_for(uint64_t pid, const std::string& identity, uint64_t begin,
+                  const std::vector<Device>& devices);
+  std::filesystem::path file_of(const Place& place, Device device) const;
+
   Result<std::unique_ptr<RowWriter>> writer(const std::filesystem::path& path,
                                             const std::filesystem::path& calls) const;
 
@@ -59,7 +71,9 @@ class DumpFiles {
   DumpFormat format_;
   bool compat_;
   std::vector<std::filesystem::path> inputs_;
-  std::set<std::filesystem::path> taken_;  // processes' directories of this dump
+  std::map<std::filesystem::path, std::string> owners_;  // directories of this dump: whose
+  std::set<std::filesystem::path> files_;                // files of this dump
+  std::vector<std::filesystem::path> made_;              // directories
 };
 
 }  // namespace memscope

@@ -40,6 +40,7 @@ namespace memscope {
 // Whose events they are.
 struct DumpProcess {
   uint64_t pid = 0;
+  std::string identity;  // of the process, see DumpFiles
   std::function<uint64_t(ThreadId)> tid_of;         // 0 = not known: the main thread is taken
   std::function<uint64_t(uint64_t ticks)> time_of;  // of a record's field
   const StackTable* stacks = nullptr;

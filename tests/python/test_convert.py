@@ -167,7 +167,7 @@ def test_a_file_holds_one_process_and_one_device(command: str, synth: Path, tmp_
     )
     done = convert(command, run, "-o", tmp_path / "a.csv")
     assert done.returncode == 2
-    assert "2 processes and a file holds one" in done.stderr
+    assert "2 inputs and a file holds one process" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     one = next(path for path in run.iterdir() if path.is_dir())
     done = convert(command, one, "-o", tmp_path / "a.csv")
