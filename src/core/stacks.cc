@@ -25,7 +25,8 @@ StringId StringTable::intern(std::string_view text) {
 size_t StackTable::FrameHash::operator()(const Frame& f) const {
   uint64_t hash = mix(0, uint64_t{f.file.value} << 32 | f.function.value);
   hash = mix(hash, uint64_t{f.line} << 32 | f.end_line);
-  return mix(hash, uint64_t{f.module.value} << 32 | f.first_line);
+  hash = mix(hash, uint64_t{f.module.value} << 32 | f.first_line);
+  return mix(hash, f.offset);
 }
 
 StackTable::StackTable() {

@@ -20,11 +20,12 @@ enum class FrameKind : uint8_t { kPython = 0, kNative = 1 };
 struct Frame {
   StringId file;      // absolute path for Python; object file for native
   StringId function;  // qualified name where the interpreter has it
-  StringId module;    // "" where unknown
+  StringId module;    // "" where unknown; the build-id in hex for native
   uint32_t line = 0;  // 1-based; 0 = unknown
   uint32_t end_line = 0;
   uint32_t first_line = 0;  // of the function's definition; 0 = unknown
   FrameKind kind = FrameKind::kPython;
+  uint64_t offset = 0;  // native: address of the call as the object file numbers it; 0 = unknown
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 

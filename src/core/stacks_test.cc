@@ -27,5 +27,14 @@ TEST(StackTable, SharesOuterFramesAndListsInnermostFirst) {
   EXPECT_TRUE(stacks.frames(StackId{}).empty());
 }
 
+TEST(StackTable, TwoCallsInOneObjectAreTwoFrames) {
+  StackTable stacks;
+  const Frame call{.file = StringId(1), .kind = FrameKind::kNative, .offset = 0x1000};
+  Frame other = call;
+  other.offset = 0x1005;
+  EXPECT_EQ(stacks.intern_frame(call), stacks.intern_frame(call));
+  EXPECT_NE(stacks.intern_frame(call), stacks.intern_frame(other));
+}
+
 }  // namespace
 }  // namespace memscope

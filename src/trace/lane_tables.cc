@@ -55,6 +55,7 @@ bool LaneTables::define(std::span<const uint64_t> words, ProcessTables& process)
       frame.end_line = static_cast<uint32_t>(record->end_line);
       frame.first_line = static_cast<uint32_t>(record->first_line);
       frame.kind = record->kind == 1 ? FrameKind::kNative : FrameKind::kPython;
+      if (frame.kind == FrameKind::kNative) frame.offset = record->offset;
       frames_.set(record->id, process.stacks.intern_frame(frame).value);
       return true;
     }

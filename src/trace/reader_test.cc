@@ -182,6 +182,28 @@ TEST(TraceReader, LanesHaveTheirOwnNumbersAndShareTheProcessTables) {
   EXPECT_EQ(reader.threads()[events[3].thread.value].name, "worker");
 }
 
+TEST(TraceReader, NativeFramesAreKnownByObjectAndOffset) {
+  TestDirectory directory;
+  TraceBuilder builder(directory.path() / "run");
+  LaneBuilder& lane = builder.lane(1);
+  const auto leaf = [&](uint64_t offset, FrameKind kind) {
+    return lane.stack({{.file = "/lib/a.so", .kind = kind, .module = "c0ffee", .offset = offset}});
+  };
+  lane.alloc(10, 1, 8, kCpu, leaf(0x1234, FrameKind::kNative));
+  lane.alloc(20, 2, 8, kCpu, leaf(0x5678, FrameKind::kNative));
+  lane.alloc(30, 3, 8, kCpu, leaf(0x5678, FrameKind::kPython));
+  ASSERT_TRUE(builder.finish().ok());
+  TraceReader reader = open_or_die(directory.path() / "run");
+  std::vector<uint64_t> offsets;
+  for (const Event& event : read_all(reader)) {
+    if (event.kind != EventKind::kAlloc) continue;
+    const Frame& frame = reader.stacks().frame(reader.stacks().innermost(event.stack));
+    EXPECT_EQ(reader.strings().text(frame.module), "c0ffee");
+    offsets.push_back(frame.offset);
+  }
+  EXPECT_THAT(offsets, ElementsAre(0x1234, 0x5678, 0)) << "Python has lines, not offsets";
+}
+
 // The next thread on a lane goes on with the numbers of the one before.
 TEST(TraceReader, ALaneMayChangeHandsAndKeepItsNumbers) {
   TestDirectory directory;

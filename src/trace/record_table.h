@@ -62,7 +62,7 @@ namespace memscope {
     F(u64, id, "1, 2, ...") F(u64, kind, "FrameKind") F(u64, file, "string id")                   \
     F(u64, function, "string id") F(u64, line, "1-based, 0 unknown") F(u64, end_line, "")         \
     F(u64, first_line, "of the definition") F(u64, module, "string id; build-id for native")      \
-    F(u64, offset, "file offset of a native return address, 0 for Python"))                       \
+    F(u64, offset, "of the native call: return address - 1 - load bias; 0 for Python"))           \
   X(Stack, 19, "defines a stack node",                                                            \
     F(u64, id, "1, 2, ...") F(u64, parent, "the caller's node, 0 = outermost")                    \
     F(u64, frame, "frame id"))                                                                    \

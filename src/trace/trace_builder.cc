@@ -63,9 +63,14 @@ uint64_t LaneBuilder::string(std::string_view text) {
 
 uint64_t LaneBuilder::frame(const FrameSpec& spec) {
   const uint32_t end_line = spec.end_line != 0 ? spec.end_line : spec.line;
-  const FrameKey key{
-      string(spec.file), string(spec.function),           string(spec.module), spec.line, end_line,
-      spec.first_line,   static_cast<uint64_t>(spec.kind)};
+  const FrameKey key{string(spec.file),
+                     string(spec.function),
+                     string(spec.module),
+                     spec.line,
+                     end_line,
+                     spec.first_line,
+                     static_cast<uint64_t>(spec.kind),
+                     spec.offset};
   if (const auto found = frames_.find(key); found != frames_.end()) return found->second;
   const uint64_t id = frames_.size() + 1;
   record(ticks_, FrameRecord{.id = id,
@@ -75,7 +80,8 @@ uint64_t LaneBuilder::frame(const FrameSpec& spec) {
                              .line = key.line,
                              .end_line = key.end_line,
                              .first_line = key.first_line,
-                             .module = key.module});
+                             .module = key.module,
+                             .offset = key.offset});
   frames_.emplace(key, id);
   return id;
 }

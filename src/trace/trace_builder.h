@@ -53,6 +53,7 @@ struct FrameSpec {
   FrameKind kind = FrameKind::kPython;
   std::string_view module;
   uint32_t first_line = 0;
+  uint64_t offset = 0;  // native
   friend bool operator==(const FrameSpec&, const FrameSpec&) = default;
 };
 
@@ -114,7 +115,7 @@ class LaneBuilder {
   bool begun_ = false;
 
   struct FrameKey {
-    uint64_t file, function, module, line, end_line, first_line, kind;
+    uint64_t file, function, module, line, end_line, first_line, kind, offset;
     friend auto operator<=>(const FrameKey&, const FrameKey&) = default;
   };
   std::map<std::string, uint64_t, std::less<>> strings_;
