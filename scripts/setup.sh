@@ -29,6 +29,7 @@ base_packages=(
   libzstd-dev          # compression of the trace; static in the agent
   libfmt-dev           # formatting
   libsqlite3-dev       # msMemScope's db files
+  zlib1g-dev           # pictures in a report, traces for Perfetto
   libcli11-dev         # command line
   nlohmann-json3-dev   # small JSON
   robin-map-dev        # flat hash maps

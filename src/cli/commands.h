@@ -17,6 +17,7 @@ int offline_leaks_command(const std::vector<std::string>& words);
 int info_command(const std::vector<std::string>& words);
 int convert_command(const std::vector<std::string>& words);
 int run_command(const LauncherOptions& options);
+int report_command(const std::vector<std::string>& words);
 int view_command(const std::vector<std::string>& words);
 int compare_dumps_command(const LauncherOptions& options);  // --compare
 

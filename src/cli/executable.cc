@@ -72,6 +72,11 @@ std::optional<fs::path> interpreter_of(std::ifstream& file) {
 
 }  // namespace
 
+fs::path own_executable() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
 std::optional<fs::path> find_program(const std::string& name) {
   if (name.empty()) return std::nullopt;
   if (name.find('/') != std::string::npos) {

@@ -7,6 +7,9 @@
 
 namespace memscope::cli {
 
+// This command's own file; "" where it cannot be told.
+std::filesystem::path own_executable();
+
 // The file execvp would run for `name`, or nothing.
 std::optional<std::filesystem::path> find_program(const std::string& name);
 

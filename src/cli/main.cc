@@ -15,13 +15,13 @@ namespace {
 
 struct Verb {
   std::string_view name;
-  int (*command)(const std::vector<std::string>&);  // null: not built yet
+  int (*command)(const std::vector<std::string>&);
 };
 constexpr std::array<Verb, 8> kVerbs = {{{"analyze", analyze_command},
                                          {"info", info_command},
                                          {"compare", compare_command},
                                          {"view", view_command},
-                                         {"report", nullptr},
+                                         {"report", report_command},
                                          {"convert", convert_command},
                                          {"offline-inefficient", offline_inefficient_command},
                                          {"offline-leaks", offline_leaks_command}}};
@@ -33,15 +33,10 @@ const Verb* find_verb(std::string_view name) {
   return nullptr;
 }
 
-int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
-  if (verb.command != nullptr) return verb.command(arguments);
-  return fail(std::string(verb.name) + ": not built yet; analyze and info work on every trace");
-}
-
 int dispatch(const std::vector<std::string>& arguments) {
   if (!arguments.empty()) {
     if (const Verb* verb = find_verb(arguments.front())) {
-      return run_verb(*verb, {arguments.begin() + 1, arguments.end()});
+      return verb->command({arguments.begin() + 1, arguments.end()});
     }
   }
   auto options = parse_launcher(arguments);

@@ -212,7 +212,9 @@ std::string launcher_help() {
       "  analyze INPUT...       print the diagnosis\n"
       "  info INPUT             what is in it, and how complete it is\n"
       "  compare BASE NEW       what NEW holds that BASE does not\n"
-      "  view, report, convert                       not built yet\n";
+      "  convert INPUT -o PATH  the same as msMemScope's csv or db\n"
+      "  view INPUT...          the viewer, in a browser\n"
+      "  report INPUT -o FILE   the viewer's page as one file, to send away\n";
   text += option_help(app);
   text +=
       "\n"

@@ -80,12 +80,6 @@ Result<uint16_t> port_of(const std::string& text) {
   return port;
 }
 
-// The directory of this command's own file tells where the page lies.
-std::filesystem::path own_path() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error);
-}
-
 void open_browser(const std::string& url) {
   const auto set = [](const char* name) {
     const char* value = std::getenv(name);
@@ -141,7 +135,7 @@ int view_command(const std::vector<std::string>& words) {
   if (arguments.inputs.empty()) {
     return fail("view: no input; give a run's directory or a trace, see view --help");
   }
-  view::ServerOptions options{.web = view::find_web(own_path())};
+  view::ServerOptions options{.web = view::find_web(own_executable())};
   if (arguments.port) {
     auto port = port_of(*arguments.port);
     if (!port) return fail(port.error().message);

@@ -24,6 +24,12 @@ constexpr std::array<Named, 20> kQueries = {
      {"pool_map", pool_map_query}, {"blocks", blocks_query},
      {"events", events_query},     {"index", index_query}}};
 
+Query find_query(std::string_view name) {
+  const auto* at = std::find_if(kQueries.begin(), kQueries.end(),
+                                [&](const Named& known) { return known.name == name; });
+  return at == kQueries.end() ? nullptr : at->query;
+}
+
 Answer status_answer(const Session::Status& status) {
   return json_answer(Json{{"generation", status.generation},
                           {"state", status.state},
@@ -62,15 +68,21 @@ Answer Api::answer(std::string_view name, Params params) const {
     answer.generation = status.generation;
     return answer;
   }
-  const auto* at = std::find_if(kQueries.begin(), kQueries.end(),
-                                [&](const Named& known) { return known.name == name; });
-  if (at == kQueries.end()) return error_answer(404, "no such query");
+  if (find_query(name) == nullptr) return error_answer(404, "no such query");
   const auto state = session_.state();
   if (state == nullptr) {
     const std::string error = session_.status().error;
     return error_answer(503, error.empty() ? "the input is still being read" : error);
   }
-  Answer answer = at->query(*state, params);
+  return answer_of(state, name, std::move(params));
+}
+
+Answer Api::answer_of(const std::shared_ptr<const ViewState>& state, std::string_view name,
+                      Params params) {
+  if (params.bad()) return error_answer(400, params.bad()->message);
+  const Query query = find_query(name);
+  if (query == nullptr) return error_answer(404, "no such query");
+  Answer answer = query(*state, params);
   if (params.bad()) answer = error_answer(400, params.bad()->message, params.bad()->parameter);
   answer.generation = state->generation;
   // A body in pieces is made from the state: it must not go before.

@@ -19,6 +19,9 @@ class Api {
   explicit Api(const Session& session) : session_(session) {}
   // `name` as in /TOKEN/api/NAME. Never throws but for memory that runs out.
   Answer answer(std::string_view name, Params params) const;
+  // The same of one picture of the session, whatever comes after it; all but `status`.
+  static Answer answer_of(const std::shared_ptr<const ViewState>& state, std::string_view name,
+                          Params params);
 
  private:
   const Session& session_;
@@ -51,6 +54,9 @@ PoolAt pool_of(const ViewState& state, Params& params, const std::string& name =
 Json frame_json(const SiteFrame& frame, size_t longest);
 Json block_json(const PoolAt& at, uint32_t block, size_t longest);
 Json site_json(const InputIndex& input, uint32_t site);  // null for 0
+// A row of a table of blocks or events, and what its cells are.
+Json row_json(const RowTable& table, uint32_t row);
+Json columns_json(RowKind kind);
 
 // The queries, by file.
 using Query = Answer (*)(const ViewState& state, Params& params);

@@ -162,21 +162,12 @@ Answer table_query(const ViewState& state, Params& params, RowKind kind) {
   if (format != "page") return download(request, format == "csv");
   const auto set = unsorted_rows_of(request);
   const auto page = page_of(request.table, set->rows, request.query.sort, offset, limit);
-  Json columns = Json::array(), rows = Json::array();
-  for (const ColumnInfo& info : columns_of(kind)) {
-    columns.push_back(Json{{"name", std::string(info.name)}, {"type", std::string(info.type)}});
-  }
-  for (const uint32_t number : page) {
-    Json row = Json::array();
-    for (const ColumnInfo& info : columns_of(kind)) {
-      row.push_back(cell_json(request.table, number, info));
-    }
-    rows.push_back(std::move(row));
-  }
+  Json rows = Json::array();
+  for (const uint32_t number : page) rows.push_back(row_json(request.table, number));
   return json_answer(Json{{"total", set->rows.size()},
                           {"all", request.table.count()},
                           {"offset", offset},
-                          {"columns", std::move(columns)},
+                          {"columns", columns_json(kind)},
                           {"rows", std::move(rows)},
                           {"sum", Json{{"size", set->bytes}}}});
 }
@@ -262,6 +253,22 @@ Json site_row_json(const PoolAt& at, const SiteRow& row) {
 }
 
 }  // namespace
+
+Json columns_json(RowKind kind) {
+  Json columns = Json::array();
+  for (const ColumnInfo& info : columns_of(kind)) {
+    columns.push_back(Json{{"name", std::string(info.name)}, {"type", std::string(info.type)}});
+  }
+  return columns;
+}
+
+Json row_json(const RowTable& table, uint32_t row) {
+  Json cells = Json::array();
+  for (const ColumnInfo& info : columns_of(table.kind)) {
+    cells.push_back(cell_json(table, row, info));
+  }
+  return cells;
+}
 
 Answer blocks_query(const ViewState& state, Params& params) {
   return table_query(state, params, RowKind::kBlocks);

@@ -50,6 +50,12 @@ Params Params::from_query(std::string_view query) {
   return params;
 }
 
+Params Params::from_values(std::map<std::string, std::string> values) {
+  Params params;
+  params.values_ = std::move(values);
+  return params;
+}
+
 void Params::refuse(const std::string& name, const std::string& message) {
   if (!bad_) bad_ = BadParameter{message, name};
 }

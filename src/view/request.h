@@ -23,6 +23,8 @@ class Params {
  public:
   // Of an URL, percent-decoded; of a repeated name the last counts.
   static Params from_query(std::string_view query);
+  // Values as they are meant.
+  static Params from_values(std::map<std::string, std::string> values);
 
   bool has(const std::string& name) const { return values_.contains(name); }
   std::string text(const std::string& name, std::string_view otherwise = {});

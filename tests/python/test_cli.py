@@ -103,7 +103,7 @@ def one_line(done: subprocess.CompletedProcess[str], status: int) -> str:
         (["--input-path", "a,b", "--compare"], "Memory comparison failed! a: No such file"),
         (["view", "x"], "x: No such file or directory"),
         (["compare", "a", "b"], "a: No such file or directory"),
-        (["report", "x"], "report: not built yet"),
+        (["report", "x"], "report: say where to write: -o FILE.html"),
         (["convert", "x"], "say where to write: -o FILE.csv, -o FILE.db or -o DIR/"),
         (["-q", "analyze", "x"], "analyze is a verb and comes first"),
         (["analyze"], "no input"),
@@ -138,6 +138,7 @@ def test_foreign_files_are_said_to_come_later(cli: Command) -> None:
         ["info", "-h"],
         ["compare", "-h"],
         ["convert", "-h"],
+        ["report", "-h"],
         ["view", "-h"],
     ],
 )

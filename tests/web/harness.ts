@@ -35,6 +35,37 @@ export function recordDemo(directory: string, steps: number): string {
   return output;
 }
 
+/** A page to send away. */
+export function makeReport(file: string, input: string, ...words: string[]): string {
+  execFileSync(kCommand, ['report', input, '-o', file, '--no-cache', '--quiet', ...words], {
+    env: { ...process.env, MSMEMSCOPE_WEB_DIR: join(kRoot, 'web/dist') },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: 60_000,
+  });
+  return file;
+}
+
+/** Names that are markup, or 100 kB long. */
+export const kMarkup = '<img src=x onerror=document.title=1><script>document.title=2</script>';
+export const kHostileProgram = `
+import sys, torch, msmemscope
+kept = []
+def grow(code, names):
+    exec(code, names)
+body = "def f():\\n    kept.append(torch.ones(64, 64))  # ${kMarkup}\\n"
+names = {"torch": torch, "kept": kept}
+exec(compile(body, ${JSON.stringify(`${kMarkup}.py`)}, "exec"), names)
+long = "x" * 100_000
+exec(compile("def %s():\\n    kept.append(torch.ones(32, 32))\\n" % long, "/tmp/" + long[:200] + ".py", "exec"), names)
+msmemscope.config(output_path=sys.argv[1])
+msmemscope.start()
+for _ in range(40):
+    names["f"]()
+    names[long]()
+    msmemscope.step()
+msmemscope.stop()
+`;
+
 export class Viewer {
   private constructor(private readonly child: ChildProcess, readonly address: string) {}
 
@@ -88,6 +119,8 @@ export interface Look {
   theme?: 'light' | 'dark';
   language?: 'en' | 'zh';
   scale?: number;
+  /** The address of a page that has no server. */
+  own?: string;
 }
 
 /** A page of its own; what it complains of, and what it asks of anybody else, is collected. */
@@ -115,7 +148,8 @@ export async function openPage(browser: Browser, look: Look = {}): Promise<{ pag
   });
   page.on('request', (request) => {
     const { hostname, protocol } = new URL(request.url());
-    if (protocol !== 'data:' && protocol !== 'blob:' && hostname !== '127.0.0.1') complaints.push(`asked for ${request.url()}`);
+    if (look.own !== undefined && request.url().split('#')[0] === look.own) return;
+    if (protocol !== 'data:' && protocol !== 'blob:' && (hostname !== '127.0.0.1' || look.own !== undefined)) complaints.push(`asked for ${request.url()}`);
   });
   return { page, complaints };
 }

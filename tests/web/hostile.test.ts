@@ -5,34 +5,14 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { launch, openPage, openViewer, python, Scratch, Viewer } from './harness';
-
-const kMarkup = '<img src=x onerror=document.title=1><script>document.title=2</script>';
-const kProgram = `
-import sys, torch, msmemscope
-kept = []
-def grow(code, names):
-    exec(code, names)
-body = "def f():\\n    kept.append(torch.ones(64, 64))  # ${kMarkup}\\n"
-names = {"torch": torch, "kept": kept}
-exec(compile(body, ${JSON.stringify(`${kMarkup}.py`)}, "exec"), names)
-long = "x" * 100_000
-exec(compile("def %s():\\n    kept.append(torch.ones(32, 32))\\n" % long, "/tmp/" + long[:200] + ".py", "exec"), names)
-msmemscope.config(output_path=sys.argv[1])
-msmemscope.start()
-for _ in range(40):
-    names["f"]()
-    names[long]()
-    msmemscope.step()
-msmemscope.stop()
-`;
+import { kHostileProgram, launch, openPage, openViewer, python, Scratch, Viewer } from './harness';
 
 const scratch = new Scratch();
 let viewer: Viewer;
 let browser: Browser;
 beforeAll(async () => {
   const program = join(scratch.path, 'program.py');
-  writeFileSync(program, kProgram);
+  writeFileSync(program, kHostileProgram);
   python(program, join(scratch.path, 'run'));
   viewer = await Viewer.start(join(scratch.path, 'run'));
   browser = await launch();

@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 
-import { type Key, readSetting, t, writeSetting } from './i18n';
+import { kDictionaries, type Key, readSetting, t, writeSetting } from './i18n';
 import { ComparePane } from './panes/compare';
 import { CompositionPane } from './panes/composition';
 import { DetailPanel } from './panes/detail';
@@ -10,7 +10,7 @@ import { PoolPane } from './panes/pool';
 import { RowsPane } from './panes/rows';
 import { SitesPane } from './panes/sites';
 import { VerdictBar } from './panes/verdicts';
-import { failure, input, patch, session, status, toast, view } from './state/store';
+import { failure, input, patch, reportFacts, session, status, toast, view } from './state/store';
 import { kTabs, type Tab } from './state/view_state';
 import { Timeline } from './timeline/timeline';
 import { formatCount, formatPercent } from './format/bytes';
@@ -107,7 +107,7 @@ function Pane({ tab }: { tab: Tab }) {
 function Notices() {
   const from = input.value;
   if (!from) return null;
-  const lines = [...from.damage];
+  const lines = [...reportLines(), ...from.damage];
   if (from.dropped > 0) lines.push(t('app.dropped', formatCount(from.dropped)));
   if (failure.value !== null) lines.push(`${t('app.failed')} ${t('app.failed.do')}`);
   return lines.length === 0 ? null : (
@@ -115,6 +115,25 @@ function Notices() {
       {lines.map((line) => <li key={line}>{line}</li>)}
     </ul>
   );
+}
+
+// What a report was made without, by choice or for want of room.
+function reportLines(): string[] {
+  const facts = reportFacts.value;
+  if (!facts) return [];
+  const name = (prefix: string, word: string): string => {
+    const key = `${prefix}.${word}`;
+    return key in kDictionaries.en ? t(key as Key) : word;
+  };
+  const lines: string[] = [];
+  if (facts.left_out.length > 0) {
+    const parts = facts.left_out.map((entry) => t('report.part', formatCount(entry.kept), formatCount(entry.all), name('report.of', entry.what)));
+    lines.push(t('report.reduced', parts.join(t('report.comma'))));
+  }
+  if (facts.redacted.length > 0) {
+    lines.push(t('report.redacted', facts.redacted.map((word) => name('report.redact', word)).join(t('report.comma'))));
+  }
+  return lines;
 }
 
 function setHeight(height: number): void {

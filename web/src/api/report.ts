@@ -1,18 +1,35 @@
 // A report carries its answers with it: what the server said to a list of questions, in the page
 // itself. This stands in the server's place: it finds the recorded answer that fits a question, and
-// does by itself what little it can (windows of lines, filters and sorting of recorded rows).
+// does by itself what little it can: windows of lines, classes of a picture, filters and sorting of
+// recorded rows, a block out of its row and its stack.
 
 import { ApiError, type Parameters, type Transport } from './client';
+import type { Frame } from './diagnosis';
 import { compareRows, keeps } from './local_rows';
-import type { Condition, Rows, Sites } from './types';
-import { decodeLines, encodeLines, type Lines } from './wire';
+import type { Block, Cell, Condition, Place, Rows, Session, Sites, Source } from './types';
+import { decodeGraph, decodeLines, encodeGraph, encodeLines, type Lines, onlyClasses } from './wire';
 
 export interface Recorded {
   name: string;
   parameters: Record<string, string>;
   json?: unknown;
-  /** A binary answer. */
+  /** A binary answer; packed: compressed as RFC 1950 says. */
   base64?: string;
+  packed?: string;
+}
+
+/** What the report says of itself. */
+export interface ReportFacts {
+  left_out: { what: string; kept: number; all: number }[];
+  redacted: string[];
+}
+
+export interface Report {
+  facts: ReportFacts;
+  answers: Recorded[];
+  /** Stacks as numbers of frames: each frame is there once. */
+  frames: Frame[];
+  stacks: { input: number; stack: number; frames: number[] }[];
 }
 
 /** Which parameters make two questions different; the rest (windows, widths) only refine. */
@@ -35,8 +52,11 @@ const kIdentity: Record<string, readonly string[]> = {
 };
 
 export class ReportTransport implements Transport {
+  private readonly unpacked = new Map<Recorded, Promise<ArrayBuffer>>();
+  private readonly rowOfBlock = new Map<string, Map<number, Cell[]>>();
+
   constructor(
-    private readonly answers: readonly Recorded[],
+    private readonly report: Report,
     private readonly missing: () => string,
   ) {}
 
@@ -44,11 +64,12 @@ export class ReportTransport implements Transport {
     return new Promise((resolve) => resolve(this.answer(name, parameters)));
   }
 
-  binary(name: string, parameters: Parameters): Promise<ArrayBuffer> {
-    return new Promise((resolve) => {
-      if (name === 'lines') resolve(this.lines(parameters));
-      else resolve(bytesOf(this.find(name, parameters).base64 ?? ''));
-    });
+  async binary(name: string, parameters: Parameters): Promise<ArrayBuffer> {
+    if (name === 'lines') return this.lines(parameters);
+    const answer = await this.bytes(this.find(name, parameters));
+    const classes = textOf(parameters['classes']);
+    if (name !== 'graph' || classes === '') return answer.slice(0);
+    return encodeGraph(onlyClasses(decodeGraph(answer), new Set(classes.split(',').map(Number))));
   }
 
   address(): null {
@@ -58,6 +79,10 @@ export class ReportTransport implements Transport {
   private answer(name: string, parameters: Parameters): unknown {
     if (name === 'blocks' || name === 'events') return this.rows(name, parameters);
     if (name === 'sites') return this.sites(parameters);
+    if (name === 'block' || name === 'hover') return this.block(parameters);
+    if (name === 'place') return this.place(parameters);
+    if (name === 'stack') return { frames: this.stack(Number(parameters['input']), Number(parameters['stack'])) ?? [] };
+    if (name === 'source') return this.source(parameters);
     if (name === 'index') return { offset: null };
     if (name === 'search') return { results: [] };
     if (name === 'locate') return { block: null, from: 0, to: 0, total: 0, summary: null };
@@ -67,35 +92,160 @@ export class ReportTransport implements Transport {
     return this.find(name, parameters).json;
   }
 
-  private find(name: string, parameters: Parameters, also: readonly string[] = []): Recorded {
+  private look(name: string, parameters: Parameters, also: readonly string[] = []): Recorded | undefined {
     const keys = [...(kIdentity[name] ?? []), ...also];
-    const found = this.answers.find(
+    return this.report.answers.find(
       (answer) =>
         answer.name === name && keys.every((key) => textOf(parameters[key]) === (answer.parameters[key] ?? '')),
     );
+  }
+
+  private find(name: string, parameters: Parameters, also: readonly string[] = []): Recorded {
+    const found = this.look(name, parameters, also);
     if (!found) throw new ApiError(404, this.missing());
     return found;
   }
 
-  // The very question, if it was recorded (a verdict's blocks); else what the table's rows have.
+  private bytes(recorded: Recorded): Promise<ArrayBuffer> {
+    const known = this.unpacked.get(recorded);
+    if (known) return known;
+    const answer = recorded.packed === undefined ? Promise.resolve(bytesOf(recorded.base64 ?? '')) : inflate(bytesOf(recorded.packed));
+    this.unpacked.set(recorded, answer);
+    return answer;
+  }
+
+  // --- blocks
+
   private rows(name: string, parameters: Parameters): Rows {
-    let recorded: Recorded;
-    let conditions: Condition[] = [];
-    try {
-      recorded = this.find(name, parameters, ['where']);
-    } catch {
-      recorded = this.find(name, { pool: parameters['pool'], where: '' }, ['where']);
-      conditions = JSON.parse(textOf(parameters['where']) || '[]') as Condition[];
-    }
-    const answer = recorded.json as Rows;
+    const answer = this.find(name, { pool: parameters['pool'], where: '' }, ['where']).json as Rows;
+    const conditions = JSON.parse(textOf(parameters['where']) || '[]') as Condition[];
     const names = answer.columns.map((column) => column.name);
-    const rows = answer.rows.filter((row) => conditions.every((condition) => keeps(condition, row, names)));
+    const tests = conditions.map((condition) => this.test(condition, parameters['pool'], names));
+    const rows = answer.rows.filter((row) => tests.every((test) => test(row)));
     const sort = textOf(parameters['sort']);
     if (sort !== '') rows.sort((a, b) => compareRows(sort, a, b, names));
     const offset = Number(parameters['offset'] ?? 0);
     const size = names.indexOf('size');
     const sum = rows.reduce((total, row) => total + Number(row[size] ?? 0), 0);
     return { ...answer, total: rows.length, offset, rows: rows.slice(offset, offset + Number(parameters['limit'] ?? 100)), sum: { size: sum } };
+  }
+
+  private test(condition: Condition, pool: Parameters[string], names: readonly string[]): (row: readonly Cell[]) => boolean {
+    const block = names.indexOf('block');
+    if (condition.op === 'verdict') {
+      const accused = this.look('blocks', { pool, where: JSON.stringify([condition]) }, ['where'])?.json as { blocks: number[] } | undefined;
+      const blocks = new Set(accused?.blocks);
+      return (row) => blocks.has(Number(row[block]));
+    }
+    if (condition.op === 'stack_has') {
+      const input = this.inputOf(textOf(pool));
+      const wanted = String(condition.value).toLowerCase();
+      const stack = names.indexOf('stack_id');
+      return (row) =>
+        this.stack(input, Number(row[stack]))?.some((frame) => `${frame.function}\n${frame.file ?? ''}`.toLowerCase().includes(wanted)) ?? false;
+    }
+    return (row) => keeps(condition, row, names);
+  }
+
+  private inputOf(pool: string): number {
+    const open = this.look('session', {})?.json as Session | undefined;
+    return open?.pools.find((candidate) => String(candidate.id) === pool)?.input ?? 0;
+  }
+
+  private stack(input: number, stack: number): Frame[] | null {
+    const known = this.report.stacks.find((candidate) => candidate.input === input && candidate.stack === stack);
+    if (!known) return null;
+    return known.frames.flatMap((index) => this.report.frames[index] ?? []);
+  }
+
+  private cells(pool: string, block: number): ((name: string) => Cell) | null {
+    const table = this.look('blocks', { pool, where: '' }, ['where'])?.json as Rows | undefined;
+    if (!table) return null;
+    const names = table.columns.map((column) => column.name);
+    let rows = this.rowOfBlock.get(pool);
+    if (!rows) {
+      const id = names.indexOf('block');
+      rows = new Map(table.rows.map((row) => [Number(row[id]), row]));
+      this.rowOfBlock.set(pool, rows);
+    }
+    const row = rows.get(block);
+    return row ? (name) => row[names.indexOf(name)] ?? null : null;
+  }
+
+  private block(parameters: Parameters): Block {
+    const pool = textOf(parameters['pool']);
+    const recorded = this.look('block', parameters)?.json as Block | undefined;
+    const block = recorded ?? this.blockOfRow(pool, Number(parameters['block']));
+    const stack = (recorded?.stack) ?? this.stack(this.inputOf(pool), block.stack_id) ?? [];
+    const user = stack.findIndex((frame) => frame.user);
+    return { ...block, stack, user_frame: user < 0 ? null : user };
+  }
+
+  // As much of a block as its row tells.
+  private blockOfRow(pool: string, id: number): Block {
+    const cell = this.cells(pool, id);
+    if (!cell) throw new ApiError(404, this.missing());
+    const number = (name: string): number | null => {
+      const value = cell(name);
+      return typeof value === 'number' ? value : null;
+    };
+    const text = (name: string): string | null => {
+      const value = cell(name);
+      return value === null ? null : String(value);
+    };
+    const siteId = number('site_id') ?? 0;
+    const site = (this.look('sites', { pool })?.json as Sites | undefined)?.rows.find((row) => row.site === siteId);
+    const begin = number('begin') ?? 0;
+    const end = number('end');
+    const thread = text('thread');
+    return {
+      block: id,
+      address: text('address') ?? '',
+      size: number('size') ?? 0,
+      owner: text('owner'),
+      site: siteId === 0 ? null : { id: siteId, place: text('site') ?? '', function: text('function') ?? '', text: site?.text ?? null },
+      begin,
+      end,
+      lifetime: number('lifetime'),
+      step: number('step'),
+      end_step: number('end_step'),
+      thread,
+      preexisting: false,
+      fate_unknown: cell('state') === 'unknown',
+      verdict: end === null ? (site?.verdict ?? null) : null,
+      stack: [],
+      user_frame: null,
+      stack_id: number('stack_id') ?? 0,
+      free_thread: null,
+      allocated_before: null,
+      event: 0,
+      free_event: null,
+      events: [
+        { kind: 'alloc', time: begin, thread, text: null },
+        ...(end === null ? [] : [{ kind: 'free', time: end, thread: null, text: null }]),
+      ],
+      neighbours: { t: begin, below: [], above: [] },
+      holders: [],
+      same_site: { live_blocks: site?.live_blocks ?? 0, live_bytes: site?.live_bytes ?? 0, blocks: site?.allocs ?? 0 },
+    };
+  }
+
+  // Where it lies in the stack is known of the few that were asked for; of others the whole height stands.
+  private place(parameters: Parameters): Place {
+    const recorded = this.look('place', parameters)?.json as Place | undefined;
+    if (recorded) return recorded;
+    const { begin, end } = this.block(parameters);
+    const pools = (this.find('session', {}).json as Session).pools;
+    const peak = pools.find((candidate) => String(candidate.id) === textOf(parameters['pool']))?.peak.bytes ?? 1;
+    return { begin, end, t: begin, from: 0, to: peak };
+  }
+
+  private source(parameters: Parameters): Source {
+    const source = this.find('source', parameters).json as Source;
+    const around = Number(parameters['around'] ?? 30);
+    const skip = Math.max(source.line - around - source.first_line, 0);
+    const last = (source.end_line ?? source.line) + around;
+    return { ...source, first_line: source.first_line + skip, lines: source.lines.slice(skip, last - source.first_line + 1) };
   }
 
   private sites(parameters: Parameters): Sites {
@@ -116,14 +266,14 @@ export class ReportTransport implements Transport {
     return { ...answer, total: rows.length, rows: rows.slice(offset, offset + Number(parameters['limit'] ?? 200)) };
   }
 
-  private lines(parameters: Parameters): ArrayBuffer {
+  private async lines(parameters: Parameters): Promise<ArrayBuffer> {
     const width = Number(parameters['width']);
     const window: [number, number] = [Number(parameters['t0']), Number(parameters['t1'])];
     const series: Lines['series'] = [];
     for (const key of textOf(parameters['series']).split(',')) {
-      const recorded = this.answers.find((answer) => answer.name === 'lines' && (answer.parameters['series'] ?? '').split(',').includes(key));
+      const recorded = this.report.answers.find((answer) => answer.name === 'lines' && (answer.parameters['series'] ?? '').split(',').includes(key));
       const index = recorded?.parameters['series']?.split(',').indexOf(key) ?? -1;
-      const lines = recorded ? decodeLines(bytesOf(recorded.base64 ?? '')) : null;
+      const lines = recorded ? decodeLines(await this.bytes(recorded)) : null;
       const found = lines?.series[index];
       const whole: [number, number] = [Number(recorded?.parameters['t0']), Number(recorded?.parameters['t1'])];
       series.push(found ? resample(found, whole, window, width) : emptySeries(width));
@@ -172,8 +322,21 @@ function bytesOf(base64: string): ArrayBuffer {
   return bytes.buffer;
 }
 
-/** The report's answers, where this page is a report. */
-export function embeddedAnswers(): Recorded[] | null {
+/** What zlib's compress() made. */
+function inflate(packed: ArrayBuffer): Promise<ArrayBuffer> {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
+}
+
+/** The report, where this page is one. */
+export function embeddedReport(): Report | null {
   const text = document.getElementById('msmemscope-report')?.textContent.trim() ?? '';
-  return text === '' ? null : (JSON.parse(text) as { answers: Recorded[] }).answers;
+  if (text === '') return null;
+  const report = JSON.parse(text) as Partial<Report>;
+  return {
+    facts: { left_out: report.facts?.left_out ?? [], redacted: report.facts?.redacted ?? [] },
+    answers: report.answers ?? [],
+    frames: report.frames ?? [],
+    stacks: report.stacks ?? [],
+  };
 }

@@ -114,6 +114,60 @@ export function decodeGraph(buffer: ArrayBuffer): Graph {
   };
 }
 
+/** The picture without the blocks of other classes: what is left sinks to the bottom. */
+export function onlyClasses(graph: Graph, classes: ReadonlySet<number>): Graph {
+  const kept: number[] = [];
+  const first = new Uint32Array(graph.slices + 1);
+  const total = new Float64Array(graph.slices);
+  for (let slice = 0; slice < graph.slices; slice += 1) {
+    for (let item = graph.first[slice] ?? 0; item < (graph.first[slice + 1] ?? 0); item += 1) {
+      if (!classes.has(graph.cls[item] ?? 0)) continue;
+      kept.push(item);
+      total[slice] = (total[slice] ?? 0) + (graph.bytes[item] ?? 0);
+    }
+    first[slice + 1] = kept.length;
+  }
+  return {
+    ...graph,
+    items: kept.length,
+    total,
+    base: new Float64Array(graph.slices),
+    first,
+    bytes: Float64Array.from(kept, (item) => graph.bytes[item] ?? 0),
+    block: Uint32Array.from(kept, (item) => graph.block[item] ?? kMerged),
+    cls: Uint8Array.from(kept, (item) => graph.cls[item] ?? 0),
+  };
+}
+
+export function encodeGraph(graph: Graph): ArrayBuffer {
+  const { slices, items } = graph;
+  const size = 64 + 6 * slices * 8 + pad8(slices * 4) + pad8((slices + 1) * 4) + items * 8 + pad8(items * 4) + pad8(items);
+  const buffer = new ArrayBuffer(size);
+  const view = new DataView(buffer);
+  view.setUint32(0, kGraphMagic, true);
+  view.setUint32(4, (graph.columns ? 1 : 0) | (graph.reduced ? 2 : 0), true);
+  [graph.t0, graph.t1, graph.m0, graph.m1].forEach((value, i) => view.setFloat64(8 + i * 8, value, true));
+  view.setUint32(40, slices, true);
+  view.setUint32(44, items, true);
+  view.setFloat32(48, graph.mergedWidth, true);
+  view.setFloat32(52, graph.mergedHeight, true);
+  let offset = 64;
+  for (const values of [graph.begin, graph.at, graph.total, graph.low, graph.high, graph.base]) {
+    new Float64Array(buffer, offset, slices).set(values);
+    offset += slices * 8;
+  }
+  new Uint32Array(buffer, offset, slices).set(graph.state);
+  offset += pad8(slices * 4);
+  new Uint32Array(buffer, offset, slices + 1).set(graph.first);
+  offset += pad8((slices + 1) * 4);
+  new Float64Array(buffer, offset, items).set(graph.bytes);
+  offset += items * 8;
+  new Uint32Array(buffer, offset, items).set(graph.block);
+  offset += pad8(items * 4);
+  new Uint8Array(buffer, offset, items).set(graph.cls);
+  return buffer;
+}
+
 export interface Hit {
   slice: number;
   item: number;

@@ -19,6 +19,24 @@ export const en = {
   'app.close': 'Close',
   'app.resize': 'Height of the timeline',
 
+  // --- reports
+  'report.reduced': 'This report is reduced to what can be sent: {0}. msmemscope view shows all of it.',
+  'report.part': '{0} of {1} {2}',
+  'report.comma': ', ',
+  'report.redacted': 'Left out of this report on purpose: {0}.',
+  'report.of.blocks': 'blocks',
+  'report.of.pictures': 'pictures',
+  'report.of.pools': 'memories',
+  'report.of.processes': 'processes',
+  'report.of.sites': 'sites',
+  'report.of.sources': 'places in sources',
+  'report.of.stacks': 'stacks',
+  'report.of.verdicts': 'verdicts',
+  'report.redact.paths': 'paths',
+  'report.redact.arguments': 'arguments of the command',
+  'report.redact.host': 'names of machines',
+  'report.redact.source': 'lines of source',
+
   // --- words
   'word.step': 'step {0}',
   'word.steps': '{0} steps',

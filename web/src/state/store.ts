@@ -5,6 +5,7 @@ import { computed, effect, signal } from '@preact/signals';
 import type { Verdict } from '../api/diagnosis';
 import type { Input, Pool, Session, SiteRow, Sites, Status, Steps } from '../api/types';
 import { ask, isAbort } from '../api/client';
+import type { ReportFacts } from '../api/report';
 import { frameRange, type Range, sameRange } from '../timeline/viewport';
 import { decodeView, encodeView, kColours, kOrders, type ViewState } from './view_state';
 import { type Window, ZoomHistory } from './zoom_history';
@@ -17,6 +18,8 @@ export const steps = signal<Steps | null>(null);
 /** Where the pointer is in time, in whichever view; every time axis shows it. */
 export const pointerTime = signal<number | null>(null);
 export const history = signal(new ZoomHistory());
+/** Where this page is a report: what it lacks. */
+export const reportFacts = signal<ReportFacts | null>(null);
 export const toast = signal<string | null>(null);
 
 export const pool = computed<Pool | null>(() => {
