@@ -210,7 +210,7 @@ class Settings:
     def _say_what_is_not_recorded(self, given: dict[str, str]) -> None:
         later = [
             f"{key}={item}"
-            for key in ("device", "call_stack", "analysis", "level", "events", "watch")
+            for key in ("device", "analysis", "level", "events", "watch")
             for item in _later_items(key, given.get(key, ""))
         ]
         if later:
@@ -222,7 +222,6 @@ def _later_items(key: str, value: str) -> list[str]:
         return [value] if value else []
     patterns = {
         "device": "host",
-        "call_stack": r"c(:.*)?",
         "analysis": r"decompose|inefficient|oom(:.*)?",
         "level": "kernel",
         "events": "launch|access|traceback",

@@ -188,6 +188,7 @@ class Session:
         configure("output_path", os.path.abspath(self.settings["output_path"]))
         configure("run_id", _run.run_id())
         configure("device", self.settings["device"])
+        configure("call_stack", self.settings["call_stack"])
         if self._traced_parent:
             configure("slab_bytes", str(CHILD_SLAB_BYTES))
 

@@ -10,7 +10,10 @@
 #include "capture/agent_state.h"
 #include "capture/agent_thread.h"
 #include "capture/elf_patch.h"
+#include "capture/native_modules.h"
+#include "capture/native_stack.h"
 #include "capture/python_stack.h"
+#include "capture/recorder.h"
 #include "capture/settings.h"
 #include "capture/siblings.h"
 #include "capture/sources/torch.h"
@@ -105,6 +108,8 @@ void become_forked_child() noexcept {
   state.control_lock = PTHREAD_MUTEX_INITIALIZER;
   state.trace_lock = PTHREAD_MUTEX_INITIALIZER;
   elf_patch::reset_lock_after_fork();
+  native_stack::reset_after_fork();
+  native_modules::begin();
   agent_thread::forget_after_fork();
   trace_file::forget_after_fork();
   siblings::forget_after_fork();
@@ -145,6 +150,9 @@ const char* start() {
     if (const char* why = install()) return why;
   }
   elf_patch::refresh();
+  if (const char* why = native_stack::prepare(settings.native_frames)) {
+    notice("native stacks are off", why);
+  }
   const Locked control(state.control_lock);
   if (state.finished.load(std::memory_order_relaxed) != 0)
     return "tracing has ended in this process";

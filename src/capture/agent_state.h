@@ -33,6 +33,7 @@ struct AgentState {
   std::atomic<uint32_t> recording;    // 1 between start and stop
   std::atomic<uint32_t> devices_off;  // bit per device type that is not to be recorded
   std::atomic<uint32_t> lanes_ready;
+  std::atomic<uint32_t> native_frames;  // kept of each stack; 0 = only Python's are walked
 
   ShadowMap shadow;
   Slab slab;

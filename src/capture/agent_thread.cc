@@ -12,6 +12,8 @@
 #include "capture/agent_state.h"
 #include "capture/lane.h"
 #include "capture/lane0.h"
+#include "capture/native_modules.h"
+#include "capture/native_stack.h"
 #include "capture/notices.h"
 #include "capture/recorder.h"
 #include "capture/siblings.h"
@@ -57,6 +59,7 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
     more = trace_file::drain_full(kSlotsAtOnce);
     pthread_mutex_unlock(&state.trace_lock);
   }
+  native_stack::poll(now >= *next_second);
   if (now < *next_second) return;
   *next_second = now + kSecond;
   lanes::reap();
@@ -65,6 +68,7 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
     trace_file::drain_owned(now > kOldSlotNs ? now - kOldSlotNs : 0);
     notices::write_pending();
     trace_file::write_unplaced_drops();
+    native_modules::write_new();
     if (now >= *next_anchor) {
       *next_anchor = now + kAnchorEveryNs;
       trace_file::write_anchor();

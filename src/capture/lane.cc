@@ -49,6 +49,8 @@ Lane* begin(uint32_t i) noexcept {
   lane.index = i + 1;
   lane.depth = 0;
   lane.announced = false;
+  lane.own_stack = {};
+  lane.own_stack_tries = 0;
   lane.end = nullptr;  // the next reserve() must announce the new owner first
   give_tables(lane);
   return &lane;

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "capture/clock.h"
+#include "capture/native_bounds.h"
 #include "capture/slab.h"
 #include "capture/stack_tables.h"
 #include "trace/records.h"
@@ -41,6 +42,8 @@ struct Lane {
   static constexpr size_t kDropCounts = 16;
   DropCount drops[kDropCounts];
   size_t drops_used = 0;
+  StackBounds own_stack;        // of the owner, once its native frames were asked for
+  uint8_t own_stack_tries = 0;  // to find them
 
   // -- read by others --
   // Not 0 while the owner is between reading "recording" and having written what follows from it.

@@ -3,6 +3,10 @@
 //
 //   PyThreadState --head--> newest frame --previous--> … --previous--> null
 //
+// With kEntries, a place where the interpreter's loop was entered from C follows the frames that
+// the loop runs: { address on the C stack | kEntryMark, 0 }; the address lies in the loop's own
+// native frame, or is 0 where the version keeps none there (up to 3.10).
+//
 // Guarantees
 //  * Frames come out innermost first and equal sys._getframe's chain: C-stack and interpreter shims
 //    are dropped, and frames that have not come to their first RESUME (making cells or a generator;
@@ -60,6 +64,9 @@ class StackHash {
   uint64_t place_ = kHashCode;
 };
 
+// Code objects are aligned to 16 bytes: the mark is in no code's address.
+inline constexpr uint64_t kEntryMark = 1;
+
 struct WalkResult {
   size_t count = 0;
   uint64_t hash = 0;
@@ -98,8 +105,26 @@ template <class Memory>
   return true;
 }
 
+// Whether `frame`, read just now and shown or not, is the last that its loop runs, and where on the
+// C stack that loop keeps something of its own. `*cframe` is 3.11's _PyCFrame, one for each loop:
+// { use_tracing, current_frame, previous }; `is_entry` stands just before the frame's owner.
+template <class Memory>
+[[gnu::always_inline]] inline bool ends_entry(const PythonLayout& layout, Memory& memory,
+                                              uint64_t frame, uint64_t* cframe, uint64_t* place) {
+  *place = 0;
+  if (layout.frame_objects) return true;
+  uint8_t flag = 0;
+  if (layout.minor > 11) {  // the loop's own shim frame
+    *place = frame;
+    return memory.load(frame + layout.frame_owner, &flag) && flag >= kFirstOtherOwner;
+  }
+  if (!memory.load(frame + layout.frame_owner - 1, &flag) || flag == 0) return false;
+  *place = *cframe;
+  return *cframe == 0 || memory.load(*cframe + layout.cframe_head + 8, cframe);
+}
+
 // `thread` is the calling thread's PyThreadState. `kEpochs` false: no known code has died yet.
-template <bool kEpochs, class Memory>
+template <bool kEpochs, bool kEntries = false, class Memory>
 [[gnu::always_inline]] inline WalkResult walk_frames(const PythonLayout& layout, Memory& memory,
                                                      uint64_t thread, RawFrame* frames,
                                                      size_t max) {
@@ -107,6 +132,7 @@ template <bool kEpochs, class Memory>
   WalkResult result;
   uint64_t frame = 0;
   result.readable = memory.load(thread + layout.thread_head, &frame);
+  [[maybe_unused]] uint64_t cframe = frame;
   if (layout.head_in_cframe && frame != 0) {
     result.readable = result.readable && memory.load(frame + layout.cframe_head, &frame);
   }
@@ -133,6 +159,17 @@ template <bool kEpochs, class Memory>
       uint64_t epoch = 0;
       if constexpr (kEpochs) epoch = python_epochs::epoch_of(raw.code);
       hash.add(raw.code, raw.instruction, epoch);
+    }
+    if constexpr (kEntries) {
+      uint64_t place = 0;
+      if (ends_entry(layout, memory, frame, &cframe, &place)) {
+        if (next == end) {
+          result.truncated = true;
+          break;
+        }
+        *next++ = {place | kEntryMark, 0};
+        hash.add(kEntryMark, 0, 0);
+      }
     }
     frame = previous;
   }

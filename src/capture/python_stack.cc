@@ -20,20 +20,21 @@ namespace {
 
 using Walk = WalkResult (*)(uint64_t thread, RawFrame* frames, size_t max);
 
-template <size_t kLayout, bool kEpochs>
+template <size_t kLayout, bool kEpochs, bool kEntries>
 WalkResult walk_one_version(uint64_t thread, RawFrame* frames, size_t max) {
   DirectMemory memory;
-  return walk_frames<kEpochs>(kPythonLayouts[kLayout], memory, thread, frames, max);
+  return walk_frames<kEpochs, kEntries>(kPythonLayouts[kLayout], memory, thread, frames, max);
 }
 
 // One walk for each layout, its offsets compiled in: half the instructions of one that loads them.
-template <bool kEpochs, size_t... kLayouts>
+template <bool kEpochs, bool kEntries = false, size_t... kLayouts>
 constexpr std::array<Walk, sizeof...(kLayouts)> make_walks(std::index_sequence<kLayouts...>) {
-  return {&walk_one_version<kLayouts, kEpochs>...};
+  return {&walk_one_version<kLayouts, kEpochs, kEntries>...};
 }
 constexpr auto kLayoutIndexes = std::make_index_sequence<std::size(kPythonLayouts)>{};
 constexpr auto kWalks = make_walks<false>(kLayoutIndexes);
 constexpr auto kWalksWithEpochs = make_walks<true>(kLayoutIndexes);
+constexpr auto kWalksWithEntries = make_walks<true, true>(kLayoutIndexes);
 
 // Written under the GIL before `state` is stored, constant from then on.
 struct Interpreter {
@@ -41,6 +42,7 @@ struct Interpreter {
   const PythonLayout* layout = nullptr;
   Walk walk = nullptr;
   Walk walk_with_epochs = nullptr;
+  Walk walk_with_entries = nullptr;
   char version[32] = "";
 };
 Interpreter interpreter;
@@ -64,6 +66,7 @@ const char* find_layout() {
   }
   interpreter.walk = kWalks[interpreter.layout - kPythonLayouts];
   interpreter.walk_with_epochs = kWalksWithEpochs[interpreter.layout - kPythonLayouts];
+  interpreter.walk_with_entries = kWalksWithEntries[interpreter.layout - kPythonLayouts];
   // "3.13.0 experimental free-threading build (…)", "3.14.0 free-threading build (…)"
   if (std::strstr(interpreter.api.Py_GetVersion(), "free-threading") != nullptr) {
     return "free-threaded CPython is not supported yet";
@@ -157,6 +160,20 @@ size_t walk(RawFrame* frames, size_t max, uint64_t* hash, bool* truncated) noexc
   if (thread == nullptr) return 0;
   const Walk walk = python_epochs::any_death() ? interpreter.walk_with_epochs : interpreter.walk;
   const WalkResult result = walk(reinterpret_cast<uint64_t>(thread), frames, max);
+  *hash = result.hash;
+  *truncated = result.truncated;
+  return result.count;
+}
+
+size_t walk_with_entries(RawFrame* frames, size_t max, uint64_t* hash, bool* truncated) noexcept {
+  *hash = 0;
+  *truncated = false;
+  if (state.load(std::memory_order_acquire) != State::kOn) return 0;
+  if (interpreter.api.Py_IsInitialized() == 0) return 0;
+  PyThreadState* thread = interpreter.api.PyGILState_GetThisThreadState();
+  if (thread == nullptr) return 0;
+  const WalkResult result =
+      interpreter.walk_with_entries(reinterpret_cast<uint64_t>(thread), frames, max);
   *hash = result.hash;
   *truncated = result.truncated;
   return result.count;

@@ -36,6 +36,9 @@ void finalizing();
 // Copies up to `max` frames, innermost first, and hashes them (with their epochs). 0 where the
 // thread has no Python frames or the walk is off. `*truncated` where there were more.
 size_t walk(RawFrame* frames, size_t max, uint64_t* hash, bool* truncated) noexcept;
+// As above, with the places among them where the interpreter's loop was entered, see
+// python_frames.h.
+size_t walk_with_entries(RawFrame* frames, size_t max, uint64_t* hash, bool* truncated) noexcept;
 
 // Identifies a frame for as long as its code object lives: hash of code, instruction and epoch.
 uint64_t frame_key(const RawFrame& frame) noexcept;

@@ -2,6 +2,7 @@
 
 #include "capture/agent_state.h"
 #include "capture/lane.h"
+#include "capture/native_stack.h"
 
 namespace memscope::capture {
 namespace {
@@ -79,7 +80,7 @@ void alloc_event(HookScope& scope, Kind kind, Where where, const void* addr, uin
   if (on) {
     uint32_t stack = 0;
     if (ready(*lane, 3 + sizeof...(Totals))) {
-      if (python_stack::on()) stack = python_stack_node(*lane);
+      stack = stack_node(*lane);
       if (write_hot(*lane, kind, stack, ticks, address, sized, totals...)) {
         ticks = lane->last_ticks;
       } else {
@@ -160,7 +161,7 @@ void record_oom(HookScope& scope, Where where, uint64_t size, uint64_t allocated
   if (!scope.outermost() || lane == nullptr || !wanted(where)) return;
   BusyScope busy(lane);
   if (!recording() || !ready(*lane, 0)) return;
-  const uint32_t stack = python_stack::on() ? python_stack_node(*lane) : 0;
+  const uint32_t stack = stack_node(*lane);
   write_cold(*lane, OomRecord{.where = where.packed(),
                               .size = size,
                               .allocated = allocated,

@@ -19,6 +19,7 @@ Settings settings;
 namespace settings_io {
 namespace {
 
+constexpr int64_t kDefaultNativeFrames = 50;  // as msMemScope
 constexpr size_t kSmallestSlab = size_t{1} << 20, kLargestSlab = size_t{1} << 30;
 
 bool parse(std::string_view text, int64_t* number) {
@@ -71,6 +72,28 @@ const char* set_device(std::string_view value) {
   return nullptr;
 }
 
+// A list of c[:FRAMES] and python[:FRAMES], separated by commas. Python stacks are always whole:
+// how many of their frames are shown is the report's matter.
+const char* set_call_stack(std::string_view value) {
+  uint32_t native = 0;
+  while (!value.empty()) {
+    const size_t comma = value.find(',');
+    const std::string_view item = value.substr(0, comma);
+    value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
+    const size_t colon = item.find(':');
+    const std::string_view kind = item.substr(0, colon);
+    int64_t frames = kDefaultNativeFrames;
+    const bool good = colon == std::string_view::npos || parse(item.substr(colon + 1), &frames);
+    if (!good || frames < 0 || frames > static_cast<int64_t>(kMaxFrames) ||
+        (kind != "c" && kind != "python")) {
+      return "call_stack is a list of c[:0-1000] and python[:0-1000]";
+    }
+    if (kind == "c") native = static_cast<uint32_t>(frames);
+  }
+  settings.native_frames = native;
+  return nullptr;
+}
+
 }  // namespace
 
 const char* set(const char* key, const char* value) {
@@ -80,6 +103,7 @@ const char* set(const char* key, const char* value) {
   if (name == "slab_dir") return set_path(settings.slab_dir, text);
   if (name == "run_id") return set_run_id(text);
   if (name == "device") return set_device(text);
+  if (name == "call_stack") return set_call_stack(text);
   if (name == "rank") {
     if (!parse(text, &number) || number < 0) return "rank is a number from 0";
     settings.rank = number;
@@ -121,7 +145,7 @@ bool from_environment() {
       launcher != nullptr && std::strlen(launcher) < sizeof(settings.launcher)) {
     std::strcpy(settings.launcher, launcher);
   }
-  for (const char* key : {"output_path", "device", "slab_bytes"}) {
+  for (const char* key : {"output_path", "call_stack", "device", "slab_bytes"}) {
     if (text_member(config, key, text, sizeof(text)) && text[0] != '\0') set(key, text);
   }
   return true;

@@ -13,9 +13,10 @@ struct Settings {
   char slab_dir[kPathMax] = {};     // "" = in the process's directory, unless that is remote
   size_t slab_bytes = 0;            // 0 = the default for this kind of process
   size_t source_bytes = size_t{32} << 20;
-  int64_t rank = -1;          // -1 = from the environment, else none
-  bool has_launcher = false;  // it stays as the parent, and ends the run
-  char launcher[100] = {};    // where it listens, see launcher_line.h
+  uint32_t native_frames = 0;  // innermost ones kept of each stack ("call_stack")
+  int64_t rank = -1;           // -1 = from the environment, else none
+  bool has_launcher = false;   // it stays as the parent, and ends the run
+  char launcher[100] = {};     // where it listens, see launcher_line.h
 };
 
 extern Settings settings;

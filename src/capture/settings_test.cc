@@ -22,6 +22,21 @@ TEST(Settings, RefuseWhatTheyDoNotUnderstand) {
   EXPECT_NE(settings_io::set("device", "gpu"), nullptr);
   EXPECT_NE(settings_io::set("slab_bytes", "1"), nullptr);
   EXPECT_NE(settings_io::set("rank", "-1"), nullptr);
+  for (const char* stacks : {"c:1001", "c:", "c:x", "rust:3", "c:-1"}) {
+    EXPECT_NE(settings_io::set("call_stack", stacks), nullptr) << stacks;
+  }
+}
+
+TEST(Settings, NativeFramesAreThoseOfTheCallStack) {
+  const auto frames_of = [](const char* value) {
+    EXPECT_EQ(settings_io::set("call_stack", value), nullptr) << value;
+    return settings.native_frames;
+  };
+  EXPECT_EQ(frames_of("c:10,python:5"), 10u);
+  EXPECT_EQ(frames_of("python,c"), 50u) << "as msMemScope";
+  EXPECT_EQ(frames_of("python:5"), 0u);
+  EXPECT_EQ(frames_of("c:0"), 0u);
+  EXPECT_EQ(frames_of(""), 0u);
 }
 
 TEST(Settings, RelativePathsAreTakenFromTheDirectoryAtThatTime) {

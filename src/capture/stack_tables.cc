@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "capture/lane.h"
+#include "capture/native_stack.h"
 #include "capture/source_files.h"
 #include "core/stacks.h"
 
@@ -12,6 +13,18 @@ namespace {
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
   return hash ^ hash >> 29;
+}
+
+// Stands where native frames could not be read.
+constexpr std::string_view kMissingFrames = "(native frames are missing here)";
+
+std::string_view hex_text(const uint8_t* bytes, size_t count, char* out) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (size_t i = 0; i < count; ++i) {
+    out[2 * i] = kDigits[bytes[i] >> 4];
+    out[2 * i + 1] = kDigits[bytes[i] & 15];
+  }
+  return {out, 2 * count};
 }
 
 uint64_t hash_text(std::string_view text) {
@@ -65,6 +78,7 @@ class Definer {
   }
 
   uint32_t frame_id(const RawFrame& raw) {
+    if ((raw.code & kNativeFrame) != 0) return native_frame_id(raw);
     const uint64_t key = python_stack::frame_key(raw);
     if (const uint32_t known = tables_.frames.find(key)) return known;
     if (tables_.frames.full()) return none(full);
@@ -91,6 +105,32 @@ class Definer {
     return id;
   }
 
+  // A native frame has no name yet: its place in the file tells it, offline.
+  uint32_t native_frame_id(const RawFrame& raw) {
+    const uint64_t hash = mix(mix(~uint64_t{0}, raw.code), raw.instruction);
+    const uint64_t key = hash != 0 ? hash : 1;
+    if (const uint32_t known = tables_.frames.find(key)) return known;
+    if (tables_.frames.full()) return none(full);
+    FrameRecord record{.id = tables_.next_frame, .kind = static_cast<uint64_t>(FrameKind::kNative)};
+    Module module;
+    if (native_stack::module_of(raw, &module)) {
+      char build_id[2 * Module::kMaxBuildId];
+      record.file = string_id(module.path);
+      if (record.file == 0) return 0;
+      const std::string_view hex = hex_text(module.build_id, module.build_id_size, build_id);
+      if (!hex.empty() && (record.module = string_id(hex)) == 0) return 0;
+      record.offset = (raw.code & ~kNativeFrame) - module.bias;
+    } else {
+      record.file = string_id("?");
+      record.function = record.file != 0 ? string_id(kMissingFrames) : 0;
+      if (record.function == 0) return 0;
+    }
+    if (!write_cold(lane_, record)) return none(lost);
+    tables_.frames.insert(key, record.id);
+    ++tables_.next_frame;
+    return static_cast<uint32_t>(record.id);
+  }
+
   uint32_t string_id(std::string_view text) {
     const uint64_t key = hash_text(text);
     if (const uint32_t known = tables_.strings.find(key)) return known;
@@ -106,6 +146,8 @@ class Definer {
   StackTables& tables_;
 };
 
+}  // namespace
+
 uint32_t define_stack(Lane& lane, size_t count, uint64_t hash) noexcept {
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!lane.stacks.raw.full()) {
@@ -120,8 +162,6 @@ uint32_t define_stack(Lane& lane, size_t count, uint64_t hash) noexcept {
   }
   return 0;
 }
-
-}  // namespace
 
 void FixedTable::attach(void* memory, size_t places) {
   keys_ = static_cast<uint64_t*>(memory);
@@ -146,7 +186,7 @@ void FixedTable::insert(uint64_t key, uint32_t id) {
 size_t StackTables::bytes_for(const Sizes& sizes) {
   return FixedTable::bytes_for(sizes.raw) + FixedTable::bytes_for(sizes.nodes) +
          FixedTable::bytes_for(sizes.frames) + FixedTable::bytes_for(sizes.strings) +
-         kMaxFrames * sizeof(RawFrame);
+         max_frames_for(sizes) * sizeof(RawFrame);
 }
 
 void StackTables::attach(void* memory, const Sizes& sizes) {
@@ -160,8 +200,8 @@ void StackTables::attach(void* memory, const Sizes& sizes) {
   nodes.attach(take(FixedTable::bytes_for(sizes.nodes)), sizes.nodes);
   frames.attach(take(FixedTable::bytes_for(sizes.frames)), sizes.frames);
   strings.attach(take(FixedTable::bytes_for(sizes.strings)), sizes.strings);
-  walked = reinterpret_cast<RawFrame*>(take(kMaxFrames * sizeof(RawFrame)));
-  max_frames = kMaxFrames < sizes.frames / 2 ? kMaxFrames : sizes.frames / 2;
+  max_frames = max_frames_for(sizes);
+  walked = reinterpret_cast<RawFrame*>(take(max_frames * sizeof(RawFrame)));
 }
 
 void StackTables::forget() {

@@ -45,7 +45,7 @@ class FixedTable {
 struct StackTables {
   FixedTable raw, nodes, frames, strings;
   uint32_t next_node = 1, next_frame = 1, next_string = 1;
-  RawFrame* walked = nullptr;  // kMaxFrames, scratch for the walk
+  RawFrame* walked = nullptr;  // max_frames, scratch for the walk
 
   // Sizes of a lane's tables; the first lanes get large ones.
   struct Sizes {
@@ -55,6 +55,9 @@ struct StackTables {
   static constexpr Sizes kSmall = {512, 2048, 1024, 1024};
   // The deepest stack that fits into empty tables.
   size_t max_frames = kMaxFrames;
+  static constexpr size_t max_frames_for(const Sizes& sizes) {
+    return kMaxFrames < sizes.frames / 2 ? kMaxFrames : sizes.frames / 2;
+  }
   static size_t bytes_for(const Sizes& sizes);
   void attach(void* memory, const Sizes& sizes);
   void forget();  // all tables empty, numbering from 1
@@ -66,5 +69,9 @@ struct Lane;
 // The node of the calling thread's Python stack, defining what is new to the lane; 0 for no stack
 // or where a definition found no slot.
 uint32_t python_stack_node(Lane& lane) noexcept;
+
+// Defines the stack whose `count` frames lie in the lane's `walked`, Python and native
+// (native_stack.h), innermost first, and keeps its node under `hash`. As above.
+uint32_t define_stack(Lane& lane, size_t count, uint64_t hash) noexcept;
 
 }  // namespace memscope::capture

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "capture/agent_state.h"
+#include "capture/native_stack.h"
 
 namespace memscope::capture {
 namespace {
@@ -47,7 +48,8 @@ TEST(StackTables, TheDeepestStackFitsIntoEmptyTables) {
 
 TEST(StackTables, AllLanesTogetherStayWithinTheAgentsEightMebibytes) {
   EXPECT_LE(kLargeLanes * StackTables::bytes_for(StackTables::kLarge) +
-                (kLanes - kLargeLanes) * StackTables::bytes_for(StackTables::kSmall),
+                (kLanes - kLargeLanes) * StackTables::bytes_for(StackTables::kSmall) +
+                native_stack::memory_bytes(),
             size_t{8} << 20);
 }
 

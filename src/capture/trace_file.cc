@@ -12,6 +12,7 @@
 #include "capture/held_signal.h"
 #include "capture/lane0.h"
 #include "capture/launcher_line.h"
+#include "capture/native_modules.h"
 #include "capture/notices.h"
 #include "capture/recorder.h"
 #include "capture/run_directory.h"
@@ -271,6 +272,7 @@ void close_window(WindowAction action) {
     lane.drops_used = 0;
   }
   write_unplaced_drops();
+  native_modules::write_new();
   write_anchor();
   write_lane0(window_record(action, ticks_now()));
   flush_lane0();

@@ -177,8 +177,7 @@ TEST(ParseLauncher, WhatComesLaterIsSaid) {
   const auto options = parsed({"--call-stack", "c:10,python", "--level=kernel", "--format=csv",
                                "--analysis=leaks,oom", "--steps=3", "p"});
   EXPECT_THAT(options.notes.not_recorded,
-              ElementsAre("kernels (--level kernel)", "native stacks (--call-stack c:10)",
-                          "oom (--analysis)"));
+              ElementsAre("kernels (--level kernel)", "oom (--analysis)"));
   EXPECT_THAT(options.notes.without_effect, ElementsAre("--steps"));
   EXPECT_THAT(parsed({"--events=alloc,free", "--device=cpu", "p"}).notes.not_recorded,
               testing::IsEmpty());

@@ -216,7 +216,7 @@ def test_what_comes_later_is_accepted_and_said_once(capsys: pytest.CaptureFixtur
     settings.update(dict(options))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "msmemscope: not recorded yet, a later version will: call_stack=c:10, analysis=decompose"
+        "msmemscope: not recorded yet, a later version will: analysis=decompose"
     ]
 
 
