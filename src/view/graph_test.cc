@@ -166,6 +166,35 @@ TEST(Graph, AColumnStandsAtItsPeakOrItsFloorAndTellsBoth) {
   EXPECT_EQ(most, p.pool->peak.bytes);  // the highest column is the run's peak
 }
 
+TEST(Graph, ABusyColumnsPeakEndsWithTheColumn) {
+  // In the first of ten columns 30 blocks of 1,000 B come and go over one of 10 B; then nothing
+  // until 950.
+  IndexScript script;
+  const StackId line = script.line(1);
+  script.alloc(0, 0xB0, 10, line);
+  for (uint64_t i = 0; i < 30; ++i) {
+    script.alloc(1 + 2 * i, 0xA0, 1000, line);
+    script.free(2 + 2 * i, 0xA0);
+  }
+  script.alloc(950, 0xC0, 5, line);
+  Picture p{.input = script.build()};
+  p.pool = p.input->pools[0].get();
+  p.order = BlockOrder(*p.input, *p.pool, OrderBy::kAlloc);
+  p.colouring = Colouring(*p.input, *p.pool, ColourBy::kSite, {});
+  const Graph graph = draw_graph(*p.pool, p.order, p.colouring,
+                                 {.t0 = 0, .t1 = 1000, .m1 = 1100, .width = 10, .height = 100});
+  EXPECT_TRUE(graph.columns);
+  ASSERT_EQ(graph.slices.size(), 3u);
+  EXPECT_EQ(graph.slices[0].begin, 0u);
+  EXPECT_EQ(graph.slices[0].total, 1010u);
+  // What the column left behind goes on, not its peak; in one slice over all that is idle.
+  EXPECT_EQ(graph.slices[1].begin, 100u);
+  EXPECT_EQ(graph.slices[1].total, 10u);
+  EXPECT_EQ(graph.slices[1].high, 10u);
+  EXPECT_EQ(graph.slices[2].begin, 900u);
+  EXPECT_EQ(graph.slices[2].total, 15u);
+}
+
 TEST(Graph, FewEventsAreDrawnAsTheInstantsTheyAre) {
   IndexScript script;
   script.alloc(0, 0xA0, 100, script.line(1));

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 export const kRoot = fileURLToPath(new URL('../..', import.meta.url));
-const kPython = join(kRoot, '.venv/bin/python');
+export const kPython = join(kRoot, '.venv/bin/python');
 const kBuild = process.env['MSMEMSCOPE_BUILD_DIR'];
 const kCommand = kBuild ? join(kBuild, 'msmemscope') : join(kRoot, '.venv/bin/msmemscope');
 
@@ -22,10 +22,14 @@ export class Scratch {
   }
 }
 
+/** What a Python program needs to find the package under test. */
+export function pythonEnvironment(): NodeJS.ProcessEnv {
+  return kBuild ? { ...process.env, PYTHONPATH: join(kRoot, 'python') } : process.env;
+}
+
 /** Runs a Python program with the package under test. */
 export function python(...words: string[]): void {
-  const environment = kBuild ? { ...process.env, PYTHONPATH: join(kRoot, 'python') } : process.env;
-  execFileSync(kPython, words, { cwd: tmpdir(), env: environment, stdio: ['ignore', 'ignore', 'pipe'], timeout: 90_000 });
+  execFileSync(kPython, words, { cwd: tmpdir(), env: pythonEnvironment(), stdio: ['ignore', 'ignore', 'pipe'], timeout: 90_000 });
 }
 
 /** The demo's run, of `steps` steps. */
