@@ -42,7 +42,7 @@ void SideRecords::add(const Event& event, const TimeOf& time_of) {
           ++left_out;
         } else {
           gaps.push_back({time_of(record->from_ticks), time_of(record->to_ticks),
-                          std::string(record->reason), false});
+                          std::string(record->reason), record->healed != 0});
         }
       }
       break;

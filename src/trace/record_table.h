@@ -82,7 +82,8 @@ namespace memscope {
     F(u64, birth, "ticks of its alloc; 0 = alive before the hooks came (preexisting)")            \
     F(u64, window_ticks, "of the window it opens"))                                               \
   X(Gap, 24, "events may be missing between two times",                                           \
-    F(u64, from_ticks, "") F(u64, to_ticks, "") F(str, reason, ""))                               \
+    F(u64, from_ticks, "") F(u64, to_ticks, "") F(str, reason, "")                                \
+    F(u64, healed, "1 = what was freed meanwhile is known"))                                      \
   X(Drop, 25, "events that found no slot",                                                        \
     F(u64, kind, "record kind") F(u64, stack, "node or 0") F(u64, count, "") F(u64, bytes, ""))   \
   X(Notice, 26, "something is switched off or limited",                                           \
@@ -98,6 +99,8 @@ namespace memscope {
   X(Child, 30, "a child process was seen",                                                        \
     F(u64, pid, "") F(str, how, "fork, spawn, exec")                                              \
     F(str, traced, "its trace, or why there is none"))                                            \
+  X(OtherAttr, 31, "by importers: what else a row said, before the event that it gave",           \
+    F(u64, addr, "of the event's block, 0 none") F(str, attr, "JSON: an object of texts"))        \
   /* -- what the program does -- */                                                               \
   X(Step, 32, "boundary k ends step k",                                                           \
     F(u64, source, "StepSource") F(u64, index, "k, 1, 2, ...")                                    \
@@ -132,6 +135,9 @@ namespace memscope {
     F(u64, stream, "") F(u64, id, ""))                                                            \
   X(PythonTrace, 43, "a Python function's span",                                                  \
     F(str, name, "") F(u64, start_ticks, "") F(u64, end_ticks, ""))                               \
+  X(OtherRow, 44, "by importers: a row of a dump that no other kind has a place for",             \
+    F(str, event, "its columns, \"\" none") F(str, type, "") F(str, name, "") F(str, ptr, "")       \
+    F(str, attr, "JSON: an object of texts"))                                                     \
   /* -- what the object walk finds -- */                                                          \
   X(Holder, 48, "who keeps a block alive",                                                        \
     F(u64, addr, "") F(u64, birth, "ticks, 0 = live one")                                         \
