@@ -154,7 +154,75 @@ CsvRows::End CsvRows::after_field(std::string_view text, size_t& at) const {
   return text[at++] == '\n' ? End::kLine : End::kComma;
 }
 
+CsvRows::Close CsvRows::strict_close(std::string_view text, size_t at, size_t place) const {
+  Close close;
+  for (size_t from = at + 1;;) {
+    const size_t quote = text.find('"', from);
+    if (quote == kNone) {
+      if (!final_ && text.size() - at < kStrict) close.answer = Close::kMore;
+      return close;
+    }
+    if (quote - at > kStrict) return close;
+    // Three bytes tell a doubled quote, "\r\n" or a comma after this one apart.
+    if (quote + 3 > text.size() && !final_) {
+      close.answer = Close::kMore;
+      return close;
+    }
+    if (text.substr(quote + 1).starts_with('"')) {
+      close.doubled = true;
+      from = quote + 2;
+      continue;
+    }
+    close.quote = quote;
+    if (may_follow(text, at, place, close)) close.answer = Close::kYes;
+    return close;
+  }
+}
+
+// Whether what comes after the closing quote is what comes after the field at `begin`.
+bool CsvRows::may_follow(std::string_view text, size_t begin, size_t place, Close& close) const {
+  const size_t after = close.quote + 1;
+  const bool line = ends_line(text, after);
+  if (!line && text[after] != ',') return false;
+  const std::optional<Column> column = columns_.at(place);
+  if (column == Column::kAttr) {
+    return close.quote == begin + 1 || text[close.quote - 1] == '}';
+  }
+  if (column != Column::kName || !columns_.standard()) return true;
+  if (line) return false;
+  const Looks looks = looks_like_after_name(text.substr(after + 1));
+  if (looks == Looks::kTooShort && !final_) close.answer = Close::kMore;
+  return looks == Looks::kYes;
+}
+
 CsvRows::End CsvRows::quoted(std::string_view text, size_t& at, size_t place, Field& field) {
+  const Close close = strict_close(text, at, place);
+  if (close.answer == Close::kMore) return End::kMore;
+  if (close.answer == Close::kYes) {
+    field.raw_begin = at;
+    field.raw_size = close.quote + 1 - at;
+    std::string_view inside = text.substr(at + 1, close.quote - at - 1);
+    field.begin = at + 1;
+    field.size = inside.size();
+    at = close.quote + 1;
+    if (close.doubled) {
+      std::string& scratch = scratch_[std::min(place, kMaxFields - 1)];
+      if (scratch.capacity() > kWindow / 16) std::string().swap(scratch);
+      scratch.clear();
+      field.scratch = true;
+      while (!inside.empty()) {  // one quote of each pair
+        const size_t quote = std::min(inside.find('"'), inside.size() - 1);
+        scratch.append(inside.substr(0, quote + 1));
+        inside.remove_prefix(std::min(quote + 1 + (inside[quote] == '"' ? 1u : 0u), inside.size()));
+      }
+    }
+    return after_field(text, at);
+  }
+  return loosely_quoted(text, at, place, field);
+}
+
+CsvRows::End CsvRows::loosely_quoted(std::string_view text, size_t& at, size_t place,
+                                     Field& field) {
   const std::optional<Column> column = columns_.at(place);
   const bool is_name = column == Column::kName && columns_.standard();
   const bool is_attr = column == Column::kAttr;

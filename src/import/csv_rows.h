@@ -4,17 +4,20 @@
 //   for (CsvRows::Row row; rows.value().next(row);)
 //     if (row.problem.empty()) use(row.cells) else count(row.cells.line, row.problem);
 //
+// A field that reads as RFC 4180 has it, quotes inside doubled, and is followed by what can follow
+// it is that field, whatever is in it: no label can pass for rows.
+//
 // The original escapes nothing: a message with quotes, commas or line ends in it is written raw
-// between two quotes. So a quote ends a field only where what follows can follow it:
+// between two quotes. So otherwise a quote ends a field only where what follows can follow it:
 //
 //   Name    `",` and then a timestamp, a process, a thread, a device and an address; without quotes
 //           likewise at a comma
 //   Attr    `}"` and a comma or the line's end; `}` without quotes
-//   others  RFC 4180: quotes inside are doubled
+//   others  RFC 4180
 //
-// and a field that runs into what can only be the next row was cut: the row is bad and the next
-// one is good. RFC 4180 files, Python's csv module (all quoted or not), CRLF, byte order marks,
-// NULs and headers in the middle (joined files) read as they are meant.
+// and such a field that runs into what can only be the next row was cut: the row is bad and the
+// next one is good. RFC 4180 files, Python's csv module (all quoted or not), CRLF, byte order
+// marks, NULs and headers in the middle (joined files) read as they are meant.
 //
 // Promises
 //  * Any bytes: never crashes, delivers every line either in a row or in a problem, blank lines and
@@ -69,6 +72,9 @@ class CsvRows {
     kMore,  // cannot be told before more of the file is in the window
   };
   static constexpr size_t kMaxFields = 64;  // kept of a row
+  // The longest field that is looked through for its end by RFC 4180: a cut one must not cost the
+  // rest of the file.
+  static constexpr size_t kStrict = 512 << 10;
 
   explicit CsvRows(InputFile file);
 
@@ -78,7 +84,16 @@ class CsvRows {
   bool deliver(size_t count, size_t used, End end, Row& row);
   void skip_long_row(Row& row);
 
+  // Where the quote is that ends the field at `at` as RFC 4180 has it.
+  struct Close {
+    enum Answer : uint8_t { kYes, kNo, kMore } answer = kNo;
+    size_t quote = 0;
+    bool doubled = false;  // there are doubled quotes in it
+  };
+  Close strict_close(std::string_view text, size_t at, size_t place) const;
+  bool may_follow(std::string_view text, size_t begin, size_t place, Close& close) const;
   End quoted(std::string_view text, size_t& at, size_t place, Field& field);
+  End loosely_quoted(std::string_view text, size_t& at, size_t place, Field& field);
   End bare(std::string_view text, size_t& at, size_t place, Field& field) const;
   End bare_name(std::string_view text, size_t& at, Field& field) const;
   End after_field(std::string_view text, size_t& at) const;

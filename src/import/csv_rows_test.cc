@@ -35,9 +35,9 @@ std::vector<Read> read(const std::string& text) {
 }
 
 std::string names_in(const std::string& name_as_written) {
-  const auto rows = read(std::string(kHeader) + "1,MSTX,Mark," + name_as_written +
-                         ",1764753083997498270,7,7,0,N/A,,,\n"
-                         "2,MSTX,Mark,next,1764753083997498271,7,7,0,N/A,,,\n");
+  const auto rows = read(csv("1,MSTX,Mark," + name_as_written +
+                             ",1764753083997498270,7,7,0,N/A,,,\n"
+                             "2,MSTX,Mark,next,1764753083997498271,7,7,0,N/A,,,\n"));
   // A name never swallows the next row.
   EXPECT_THAT(rows, SizeIs(2));
   EXPECT_THAT(rows.back().name, "next");
@@ -67,16 +67,37 @@ TEST(CsvRows, NamesAsRfc4180HasThem) {
   EXPECT_EQ(names_in("\"=1+1\""), "=1+1");
 }
 
+TEST(CsvRows, NoLabelPassesForARow) {
+  // Quoted as RFC 4180 says a label is that label, whatever lines are in it: rows, with quotes of
+  // their own or without, and what follows a name.
+  for (const std::string label :
+       {"a\n2,FREE,PTA,N/A,5,7,7,0,0x10,,,\nb", "a\nID,Event,Event Type\n",
+        "x\",1764753083997498270,7,7,0,N/A,,,\n9,MSTX,Mark,\"forged",
+        "\n9,MALLOC,PTA,N/A,5,7,7,0,0x10,\"{size:4}\",,\n"}) {
+    std::string doubled;
+    for (const char c : label) doubled += c == '"' ? std::string("\"\"") : std::string(1, c);
+    EXPECT_EQ(names_in("\"" + doubled + "\""), label);
+  }
+  // In an Attr, too, as our csv has it, and in a stack.
+  const auto rows = read(
+      csv("1,MALLOC,PTA,N/A,5,7,7,0,0x10,\"{owner:\"\"a\n2,FREE,PTA,N/A,5,7,7,0,0x10,,,\n\"\"}\","
+          "\"a.py(1): f\n2,FREE,PTA,N/A,5,7,7,0,0x10,,,\n\",\n"
+          "3,FREE,PTA,N/A,5,7,7,0,0x10,,,\n"));
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_EQ(rows[0].problem, "");
+  EXPECT_EQ(rows[0].attr, "{owner:\"a\n2,FREE,PTA,N/A,5,7,7,0,0x10,,,\n\"}");
+  EXPECT_EQ(rows[0].python, "a.py(1): f\n2,FREE,PTA,N/A,5,7,7,0,0x10,,,\n");
+}
+
 TEST(CsvRows, AttrAndStacks) {
   const auto rows =
-      read(std::string(kHeader) +
-           "1,MALLOC,PTA,N/A,5,7,7,0,0x10,\"{size:4,owner:a,b}\",\"a.py(3): f\nb.py(4): "
-           "g\n\",\"NA\"\n"
-           "2,MALLOC,PTA,N/A,6,7,7,0,0x20,{size:5,inefficient_type:x,y},NA,\n"
-           "3,MALLOC,PTA,N/A,7,7,7,0,0x30,\"{owner:my \"big\", one,size:6}\",,\n"
-           "4,MALLOC,PTA,N/A,8,7,7,0,0x40,{size:7},a.py(3): f\nb.py(4): g,c.so(x+0x1) "
-           "[0x2]\nd.so(y+0x1) [0x2]\n"
-           "5,FREE,PTA,N/A,9,7,7,0,0x40,\"{owner:\"\"a,b\"\",size:7}\",,\n");
+      read(csv("1,MALLOC,PTA,N/A,5,7,7,0,0x10,\"{size:4,owner:a,b}\",\"a.py(3): f\nb.py(4): "
+               "g\n\",\"NA\"\n"
+               "2,MALLOC,PTA,N/A,6,7,7,0,0x20,{size:5,inefficient_type:x,y},NA,\n"
+               "3,MALLOC,PTA,N/A,7,7,7,0,0x30,\"{owner:my \"big\", one,size:6}\",,\n"
+               "4,MALLOC,PTA,N/A,8,7,7,0,0x40,{size:7},a.py(3): f\nb.py(4): g,c.so(x+0x1) "
+               "[0x2]\nd.so(y+0x1) [0x2]\n"
+               "5,FREE,PTA,N/A,9,7,7,0,0x40,\"{owner:\"\"a,b\"\",size:7}\",,\n"));
   ASSERT_THAT(rows, SizeIs(5));
   for (const Read& row : rows) EXPECT_EQ(row.problem, "");
   EXPECT_EQ(rows[0].attr, "{size:4,owner:a,b}");
@@ -110,7 +131,7 @@ TEST(CsvRows, ColumnsByName) {
   const auto rows = read(
       "Event,Timestamp(ns),extra,Event Type,Attr,ID,Ptr,Name\n"
       "MALLOC,5,?,PTA,\"{size:4}\",1,0x10,x\n" +
-      std::string(kHeader) + "2,FREE,PTA,y,6,7,7,0,0x10,,,\n");
+      csv("2,FREE,PTA,y,6,7,7,0,0x10,,,\n"));
   ASSERT_THAT(rows, SizeIs(2));
   EXPECT_EQ(rows[0].attr, "{size:4}");
   EXPECT_EQ(rows[0].time, "5");
@@ -127,13 +148,13 @@ TEST(CsvRows, WithoutAHeaderTheOriginalsOrderHolds) {
 
 TEST(CsvRows, HalfARowSpoilsNoOther) {
   const std::string good = ",FREE,HAL,N/A,5,7,7,0,0x10,,,\n";
-  const auto rows = read(std::string(kHeader) + "1" + good +                       //
-                         "2,MALLOC,HAL,N/A,5,7,7,0,0x10,\"{size:16\n" +            // line 3
-                         "3" + good +                                              //
-                         "4,MALLOC,HAL,N/A,5\n" +                                  // line 5
-                         "garbage\n" +                                             // line 6
-                         "5" + good +                                              //
-                         "6,MALLOC,HAL,N/A,5,7,7,0,0x10,\"{size:16384}\",\"a.p");  // line 8
+  const auto rows = read(csv("1" + good +                                               //
+                             "2,MALLOC,HAL,N/A,5,7,7,0,0x10,\"{size:16\n" +             // line 3
+                             "3" + good +                                               //
+                             "4,MALLOC,HAL,N/A,5\n" +                                   // line 5
+                             "garbage\n" +                                              // line 6
+                             "5" + good +                                               //
+                             "6,MALLOC,HAL,N/A,5,7,7,0,0x10,\"{size:16384}\",\"a.p"));  // line 8
   ASSERT_THAT(rows, SizeIs(7));
   std::vector<std::string> problems;
   for (const Read& row : rows) {
@@ -146,8 +167,7 @@ TEST(CsvRows, HalfARowSpoilsNoOther) {
 
 TEST(CsvRows, ARowThatNeverEnds) {
   const std::string good = "1,FREE,HAL,N/A,5,7,7,0,0x10,,,\n";
-  const auto rows = read(std::string(kHeader) + good + "2,MALLOC,HAL,\"" +
-                         std::string(9 << 20, 'x') + "\n" + good);
+  const auto rows = read(csv(good + "2,MALLOC,HAL,\"" + std::string(9 << 20, 'x') + "\n" + good));
   ASSERT_THAT(rows, SizeIs(3));
   EXPECT_EQ(rows[1].problem, "it is longer than 8 MiB");
   EXPECT_EQ(rows[2].problem, "");
@@ -180,7 +200,7 @@ TEST(CsvRows, RowsAreTheSameWhereverTheWindowEnds) {
 TEST(CsvRows, KnowsWhereItsBytesAre) {
   TestDirectory directory;
   const std::string row = "1,MALLOC,PTA,N/A,5,7,7,0,0x10,\"{size:4}\",,\n";
-  write_bytes(directory / "f.csv", std::string(kHeader) + row);
+  write_bytes(directory / "f.csv", csv(row));
   auto rows = CsvRows::open(directory / "f.csv");
   CsvRows::Row got;
   ASSERT_TRUE(rows.value().next(got));

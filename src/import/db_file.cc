@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include "trace/input_file.h"
 
@@ -38,18 +39,18 @@ int authorize(void*, int action, const char*, const char*, const char*, const ch
   return action == SQLITE_SELECT || action == SQLITE_READ ? SQLITE_OK : SQLITE_DENY;
 }
 
-std::string quoted_name(std::string_view name) {
-  std::string quoted = "\"";
-  for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 bool has_bytes(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error) && fs::file_size(path, error) != 0 && !error;
 }
 
 }  // namespace
+
+std::string quoted_name(std::string_view name) {
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
 
 DbFile::Directory::~Directory() {
   std::error_code ignored;
@@ -72,8 +73,35 @@ Result<DbFile> DbFile::open(const fs::path& path) {
   if (beside) {
     if (auto copied = file.copy_aside(); !copied) return copied.error();
   }
-  if (auto connected = file.connect(); !connected) return connected.error();
+  if (auto connected = file.connect(false); !connected) return connected.error();
+  // (What a -wal or a -journal has to add may make up for it.)
+  const bool whole = file.tables("").ok();
+  if (!whole || file.copy_.path.empty()) file.cut_off_ = file.missing();
+  if (!whole && !file.cut_off_.empty()) {
+    // SQLite refuses a file that lacks pages.
+    if (auto connected = file.connect(true); !connected) return connected.error();
+  }
   return file;
+}
+
+// https://www.sqlite.org/fileformat2.html#the_database_header
+std::string DbFile::missing() const {
+  const fs::path path = copy_.path.empty() ? real_ : copy_.path / "copy.db";
+  const auto file = InputFile::open(path);
+  std::array<unsigned char, 100> header{};
+  if (!file || file.value().read_at(0, header.data(), header.size()) != header.size()) return "";
+  const auto big_endian = [&](size_t at, size_t size) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; ++i) value = value << 8 | header[at + i];
+    return value;
+  };
+  if (big_endian(24, 4) != big_endian(92, 4)) return "";  // the size in it is not up to date
+  const uint64_t page = big_endian(16, 2) == 1 ? 65536 : big_endian(16, 2);
+  const uint64_t should = page * big_endian(28, 4);
+  const uint64_t is = file.value().size();
+  if (is >= should) return "";
+  return "the file was cut off: it has " + std::to_string(is) + " of " + std::to_string(should) +
+         " bytes";
 }
 
 // What is in the -wal is part of the file, and reading it means writing beside it.
@@ -102,7 +130,8 @@ Result<void> DbFile::copy_aside() {
   return {};
 }
 
-Result<void> DbFile::connect() {
+Result<void> DbFile::connect(bool cut_off) {
+  db_.reset();
   sqlite3* db = nullptr;
   const bool copied = !copy_.path.empty();
   const std::string uri = copied ? as_uri(copy_.path / "copy.db") : as_uri(real_) + "?immutable=1";
@@ -114,7 +143,10 @@ Result<void> DbFile::connect() {
     return Error{path_.string() +
                  ": SQLite cannot open it: " + (db != nullptr ? sqlite3_errmsg(db) : "no memory")};
   }
-  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  // With a writable schema SQLite reads a file that is too short as far as it goes; a defensive
+  // connection has none. Nothing can be written through it: query_only, and the authorizer.
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, cut_off ? 0 : 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, cut_off ? 1 : 0, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
@@ -153,7 +185,8 @@ Result<std::vector<std::string>> DbFile::tables(std::string_view prefix) const {
   }
   if (step != SQLITE_DONE && step != SQLITE_ROW) {
     return Error{path_.string() + ": its tables cannot be listed: " + sqlite3_errmsg(db_.get()) +
-                 "; the file is damaged or no SQLite file"};
+                 "; the file is damaged: give a whole copy of it, or make it anew from the trace "
+                 "with `msmemscope convert`"};
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -181,6 +214,10 @@ Result<DbFile::Rows> DbFile::table(std::string_view name) const {
     status = sqlite3_prepare_v2(db_.get(), ("SELECT *" + from).c_str(), -1, &statement, nullptr);
   }
   rows.statement_.reset(statement);
+  rows.cut_off_ = cut_off_;
+  if (rows.has_rowid_) {
+    rows.backwards_ = "SELECT rowid, *" + from + " WHERE rowid > ?1 ORDER BY rowid DESC";
+  }
   if (status != SQLITE_OK) {
     return Error{rows.name_ + " cannot be read: " + sqlite3_errmsg(db_.get())};
   }
@@ -198,18 +235,51 @@ std::vector<std::string> DbFile::Rows::columns() const {
 }
 
 bool DbFile::Rows::next() {
-  if (!error_.empty() || statement_ == nullptr) return false;
+  if (statement_ == nullptr || (!error_.empty() && backwards_.empty())) return false;
   if (room_-- == 0) {
     error_ = name_ + ": more rows than the file has room for; it is damaged";
+    backwards_.clear();
     return false;
   }
   const int status = sqlite3_step(statement_.get());
-  if (status == SQLITE_ROW) return true;
-  if (status != SQLITE_DONE) {
-    error_ = name_ + ": reading ends before the end: " +
-             sqlite3_errmsg(sqlite3_db_handle(statement_.get()));
+  if (status == SQLITE_ROW) {
+    ++read_;
+    if (error_.empty()) last_ = rowid();
+    return true;
   }
-  return false;
+  if (!error_.empty()) {  // from the end, too, up to the damage
+    backwards_.clear();
+    return false;
+  }
+  if (status == SQLITE_DONE) {
+    backwards_.clear();
+    if (!cut_off_.empty()) error_ = name_ + ": " + cut_off_ + "; this table is whole";
+    return false;
+  }
+  const std::string why =
+      cut_off_.empty() ? sqlite3_errmsg(sqlite3_db_handle(statement_.get())) : cut_off_;
+  const uint64_t before = read_;
+  const bool more = read_from_the_end();
+  error_ = name_ + ": " + why + "; rows can be read up to number " + std::to_string(before) +
+           (more ? ", and those from the end up to the damage" : "") +
+           ", the others are lost: give a whole copy";
+  return more;
+}
+
+// The first row from the other end.
+bool DbFile::Rows::read_from_the_end() {
+  const std::string sql = std::exchange(backwards_, "");
+  sqlite3_stmt* statement = nullptr;
+  if (sql.empty() || sqlite3_prepare_v2(sqlite3_db_handle(statement_.get()), sql.c_str(), -1,
+                                        &statement, nullptr) != SQLITE_OK) {
+    return false;
+  }
+  sqlite3_bind_int64(statement, 1, last_);
+  statement_.reset(statement);
+  if (sqlite3_step(statement) != SQLITE_ROW) return false;
+  ++read_;
+  backwards_ = sql;
+  return true;
 }
 
 int64_t DbFile::Rows::rowid() const {

@@ -13,6 +13,9 @@
 //    is never run.
 //  * Only ordinary tables are read. A corrupt file ends in an error, not in a loop: no table has
 //    more rows than the file has room for.
+//  * A file that is shorter than its header says (a copy that was cut off) is read all the same,
+//  and
+//    a table with damage in it from both its ends: what lies between is lost, and error() says so.
 #pragma once
 
 #include <sqlite3.h>
@@ -27,6 +30,9 @@
 #include "core/result.h"
 
 namespace memscope {
+
+// As SQL writes the name of a table or a column.
+std::string quoted_name(std::string_view name);
 
 class DbFile {
  public:
@@ -49,12 +55,17 @@ class DbFile {
 
    private:
     friend class DbFile;
+    bool read_from_the_end();
     struct Finalize {
       void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
     };
     std::unique_ptr<sqlite3_stmt, Finalize> statement_;
     std::string name_, error_;  // `name_`: of file and table
+    std::string backwards_;     // SQL for what lies behind the damage; "" once it was tried
+    std::string cut_off_;       // of the file: how much of it is missing
     uint64_t room_ = 0;         // rows that the file can hold at most
+    uint64_t read_ = 0;
+    int64_t last_ = INT64_MIN;  // rowid
     bool has_rowid_ = true;
   };
   Result<Rows> table(std::string_view name) const;
@@ -75,12 +86,15 @@ class DbFile {
     ~Directory();
   };
   Result<void> copy_aside();
-  Result<void> connect();
+  Result<void> connect(bool cut_off);
+  // "12 of the 40 KiB that it should have", where the file is shorter than its header says.
+  std::string missing() const;
 
   std::filesystem::path path_, real_;  // as given; without links
   Directory copy_;                     // closed after the db
   std::unique_ptr<sqlite3, Close> db_;
   uint64_t bytes_ = 0;
+  std::string cut_off_;  // see missing()
 };
 
 }  // namespace memscope

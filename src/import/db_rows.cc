@@ -44,6 +44,11 @@ Result<DbRows> DbRows::open(const std::filesystem::path& path) {
   return result;
 }
 
+std::string DbRows::column(Column column) const {
+  const size_t place = place_[static_cast<size_t>(column)];
+  return place == kNowhere ? "" : rows_.columns()[place];
+}
+
 bool DbRows::next(FileRow& row) {
   if (!rows_.next()) return false;
   row = {};

@@ -26,6 +26,8 @@ class DbRows {
   const std::string& error() const { return rows_.error(); }
   const DbFile& file() const { return file_; }
   const std::string& table() const { return table_; }
+  // What the table calls it; "" where it has none.
+  std::string column(Column column) const;
 
  private:
   DbRows(DbFile file, DbFile::Rows rows, std::string table)

@@ -80,6 +80,10 @@ FileKind file_kind(const fs::path& path) {
       start.starts_with("\x80\x04"sv) || start.starts_with("\x80\x05"sv)) {
     return FileKind::kPickle;
   }
+  for (const std::string_view magic_of :
+       {"\x1F\x8B"sv, "\x28\xB5\x2F\xFD"sv, "\xFD\x37zXZ"sv, "BZh"sv}) {
+    if (start.starts_with(magic_of)) return FileKind::kCompressed;
+  }
   if (starts_python_trace(start)) return FileKind::kPythonTrace;
   return starts_dump(start) ? FileKind::kCsv : FileKind::kUnknown;
 }
@@ -87,10 +91,13 @@ FileKind file_kind(const fs::path& path) {
 Result<std::vector<fs::path>> find_inputs(const fs::path& input, WhichRuns which) {
   std::error_code error;
   const fs::file_status status = fs::status(input, error);
+  // What is no trace is for open_input() to judge, which knows what to say about each kind.
+  if (fs::is_other(status) || fs::is_fifo(status) || fs::is_socket(status)) {
+    return std::vector<fs::path>{input};
+  }
   if (fs::is_regular_file(status)) {
     const FileKind kind = file_kind(input);
     const bool ours = input.filename() == kLogName || input.filename() == kSlabName;
-    // What is no trace is for open_input() to judge, which knows what to say about each kind.
     if (kind != FileKind::kTrace && !ours) return std::vector<fs::path>{input};
   }
   auto traces = find_processes(input, which);

@@ -26,6 +26,7 @@ enum class FileKind : uint8_t {
   kDb,           // SQLite, of whatever tables
   kUtf16,        // text, in an encoding that is not read
   kPickle,       // a zip or a pickle: a PyTorch snapshot, perhaps
+  kCompressed,   // by gzip, zstd, xz or bzip2
 };
 FileKind file_kind(const std::filesystem::path& path);
 

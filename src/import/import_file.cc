@@ -67,6 +67,9 @@ Imported finished(std::shared_ptr<ImportedFile> file, std::string_view unit) {
                  "; none of its " + std::to_string(file->bad_rows) + " " + std::string(unit) +
                  " can be used; give a dump that msMemScope or `msmemscope convert` wrote"};
   }
+  for (ImportedProcess& process : file->processes) {
+    std::sort(process.windows.begin(), process.windows.end());
+  }
   read_settings(*file);
   return std::shared_ptr<const ImportedFile>(std::move(file));
 }
@@ -78,7 +81,7 @@ Imported import_csv(const fs::path& path) {
   if (!rows) return rows.error();
   auto file = std::make_shared<ImportedFile>();
   file->path = path;
-  RowEvents events(*file);
+  RowEvents events(*file, false);
   for (CsvRows::Row row; rows.value().next(row) && !file->spool.failed();) {
     if (row.problem.empty()) {
       events.add(row.cells);
@@ -97,7 +100,7 @@ Imported import_db(const fs::path& path) {
   DbRows& rows = opened.value();
   auto file = std::make_shared<ImportedFile>();
   file->path = path;
-  RowEvents events(*file);
+  RowEvents events(*file, true);
   for (FileRow row; !file->spool.failed() && rows.next(row);) events.add(row);
   file->broken = rows.error();
   read_python_tables(rows.file(), events);

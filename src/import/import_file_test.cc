@@ -15,10 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::string csv(const std::string& rows) {
-  return std::string(kHeader) + rows;
-}
-
 TEST(ImportCsv, RowsComeInTheOrderOfTime) {
   // The original writes a block's rows when it is freed, and at the exit what is left.
   OpenedFile file(
@@ -318,6 +314,21 @@ TEST(ImportCsv, DevicesThatAreNoNpus) {
           "3,MALLOC,PTA,N/A,3,9,9,xpu:2,0x2,{size:8},,\n"));
   EXPECT_THAT(block_events(file),
               ElementsAre("alloc 1+8 @2 pool cuda:1", "alloc 2+8 @3 pool xpu:2"));
+}
+
+TEST(ImportCsv, AMessageIsWhatItSays) {
+  // A csv has taken its quotes off already; a message is there, whatever it says.
+  OpenedFile file(
+      csv("1,MSTX,Mark,\"\"\"quoted\"\"\",1,9,9,0,N/A,,,\n"
+          "2,MSTX,Mark,\"N/A\",2,9,9,0,N/A,,,\n"
+          "3,MSTX,Mark,\"''\",3,9,9,0,N/A,,,\n"
+          "4,MSTX,Mark,\"\",4,9,9,0,N/A,,,\n"
+          "5,MSTX,Mark,\"\"\"\"\"\",5,9,9,0,N/A,,,\n"));
+  std::vector<std::string> texts;
+  for (const auto& [event, words] : file.records<MarkRecord>()) {
+    texts.emplace_back(decode_record<MarkRecord>(words)->text);
+  }
+  EXPECT_THAT(texts, ElementsAre("\"quoted\"", "N/A", "''", "", "\"\""));
 }
 
 }  // namespace

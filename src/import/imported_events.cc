@@ -72,6 +72,7 @@ size_t ImportedEvents::next_batch(std::span<Event> out) {
 }
 
 bool ImportedEvents::Pass::next(Event& event) {
+  made_.clear();
   const SpoolEntry* entry = reader_.next();
   while (entry != nullptr && !keep(*entry)) entry = reader_.next();
   if (entry == nullptr) return false;
@@ -81,6 +82,12 @@ bool ImportedEvents::Pass::next(Event& event) {
   event.thread = ThreadId(entry->thread);
   event.stack = StackId(entry->stack);
   event.time = entry->time;
+  if (entry->kind == EventKind::kWindow && !made_.empty()) {
+    event.kind = EventKind::kRecord;
+    event.record_kind = static_cast<uint8_t>(Kind::kGap);
+    event.words = made_;
+    return true;
+  }
   if (entry->kind == EventKind::kRecord) {
     event.record_kind = entry->record_kind;
     event.words = paired(*entry, reader_.words());
@@ -101,6 +108,7 @@ bool ImportedEvents::Pass::keep(const SpoolEntry& entry) {
     case EventKind::kRecord:
       return true;
     case EventKind::kWindow:
+      if (is_pause(entry)) return true;
       if (entry.size == kWindowStart) {
         return !std::exchange(started_, true);
       }
@@ -118,6 +126,23 @@ bool ImportedEvents::Pass::keep(const SpoolEntry& entry) {
   }
   last_ = entry;
   return entry.kind != EventKind::kFree || is_free(entry);
+}
+
+// Whether recording stops here and goes on later: made_ is the gap. (As events, a stop and a start
+// would say that what is not seeded is gone; a dump has no seeds of what is alive already.)
+bool ImportedEvents::Pass::is_pause(const SpoolEntry& entry) {
+  if (entry.size != kWindowStop || !started_) return false;
+  const std::vector<ImportedProcess::Window>& windows = process_->windows;
+  while (window_ < windows.size() && windows[window_].time <= entry.time) ++window_;
+  // Of several stops in a row the last one counts: a start follows it.
+  if (window_ == windows.size() || !windows[window_].start || entry.time == paused_) return false;
+  paused_ = entry.time;
+  append_record(GapRecord{.from_ticks = entry.time,
+                          .to_ticks = windows[window_].time,
+                          .reason = "recording was stopped",
+                          .healed = 1},
+                0, 0, made_);
+  return true;
 }
 
 bool ImportedEvents::Pass::is_free(const SpoolEntry& entry) const {
@@ -159,9 +184,8 @@ std::span<const uint64_t> ImportedEvents::Pass::paired(const SpoolEntry& entry,
     numbered.range = found->number;
     open.erase(std::next(found).base());
   }
-  mark_.clear();
-  append_record(numbered, 0, 0, mark_);
-  return mark_;
+  append_record(numbered, 0, 0, made_);
+  return made_;
 }
 
 }  // namespace memscope

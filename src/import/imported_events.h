@@ -5,8 +5,8 @@
 //  * A free that does not say in full where its block lay ends the block that has its address.
 //  * Ranges are paired, thread by thread, the innermost first.
 //  * A row that was written twice (a fork that took the original's buffer along) counts once.
-//  * Of several windows of recording the first start and the last stop are told: between them the
-//    rows themselves say what was freed.
+//  * Of several windows of recording the first start and the last stop are told, and the pauses
+//    between them as gaps: the rows themselves say what was freed meanwhile.
 //
 // Times are ns, and so are ticks. Memory: event_spool.h's reader; for files that need it 16 B a
 // live block to find where frees belong.
@@ -62,6 +62,7 @@ class ImportedEvents {
 
    private:
     bool keep(const SpoolEntry& entry);
+    bool is_pause(const SpoolEntry& entry);
     bool is_free(const SpoolEntry& entry) const;
     void resolve(const SpoolEntry& entry, Event& event);
     std::span<const uint64_t> paired(const SpoolEntry& entry, std::span<const uint64_t> words);
@@ -78,7 +79,9 @@ class ImportedEvents {
     };
     tsl::robin_map<uint32_t, std::vector<Range>> open_ranges_;  // by thread
     uint64_t ranges_ = 0;
-    std::vector<uint64_t> mark_;  // a mark with its range filled in
+    size_t window_ = 0;           // of the process's windows: those of the rows so far
+    uint64_t paused_ = 0;         // when the last pause began
+    std::vector<uint64_t> made_;  // a record that is not as its row had it
   };
 
   std::shared_ptr<const ImportedFile> file_;

@@ -32,10 +32,20 @@ enum EntryFlags : uint8_t {
 enum class AddressClass : uint8_t { kExact, kHal, kHost, kPta };
 
 struct ImportedProcess {
+  // START_TRACE and STOP_TRACE rows, in order once the file is read.
+  static constexpr size_t kMaxWindows = 1 << 16;
+  struct Window {
+    uint64_t time = 0;
+    bool start = false;
+    friend auto operator<=>(const Window&, const Window&) = default;
+  };
+  std::vector<Window> windows;
+
   uint64_t pid = 0;
   uint64_t first = 0, last = 0;  // ns since the epoch
   uint64_t allocs = 0, frees = 0, seeds = 0, records = 0;
   uint64_t shadow_frees = 0;
+  uint64_t dropped = 0;  // events, as a dump of ours says of its trace
   uint64_t starts = 0, first_start = 0, last_start = 0;  // START_TRACE rows
   uint64_t last_stop = 0;                                // STOP_TRACE
   bool finished = false;                                 // ACL_FINI

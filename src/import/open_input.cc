@@ -5,6 +5,7 @@
 
 #include "import/find_inputs.h"
 #include "import/import_file.h"
+#include "trace/input_file.h"
 #include "trace/layout.h"
 
 namespace memscope {
@@ -39,8 +40,8 @@ InputInfo Input::info() const {
       info.process->pid = process.pid;
     }
     info.ended = process.ended();
-    info.dropped = file_->bad_rows;
-    info.complete = file_->bad_rows == 0 && process.seeds == 0 && !lost();
+    info.dropped = file_->bad_rows + process.dropped;
+    info.complete = info.dropped == 0 && process.seeds == 0 && !lost();
     info.settings = file_->settings;
     return info;
   }
@@ -111,7 +112,16 @@ Error refuse(const std::filesystem::path& path, const std::string& why) {
 
 Result<std::vector<Input>> open_input(const std::filesystem::path& path) {
   std::error_code error;
-  const bool is_file = std::filesystem::is_regular_file(path, error);
+  const auto status = std::filesystem::status(path, error);
+  const bool is_file = std::filesystem::is_regular_file(status);
+  if (is_file) {
+    if (const auto file = InputFile::open(path); !file) {
+      return Error{file.error().message + "; read it as the user who wrote it, or have it copied"};
+    }
+  } else if (std::filesystem::exists(status) && !std::filesystem::is_directory(status)) {
+    return Error{path.string() +
+                 ": a pipe or a device, which can be read once only; write it to a file first"};
+  }
   const FileKind kind = is_file ? file_kind(path) : FileKind::kTrace;
   const bool ours = path.filename() == kLogName || path.filename() == kSlabName;
   switch (ours ? FileKind::kTrace : kind) {
@@ -138,6 +148,8 @@ Result<std::vector<Input>> open_input(const std::filesystem::path& path) {
       return refuse(path, "it holds Python functions only; the dump beside it holds the memory");
     case FileKind::kUtf16:
       return refuse(path, "text in UTF-16; save it as UTF-8");
+    case FileKind::kCompressed:
+      return refuse(path, "the file is compressed; unpack it first");
     case FileKind::kPickle:
       return refuse(path, "a pickle, a PyTorch snapshot perhaps; those cannot be read yet");
     case FileKind::kUnknown:

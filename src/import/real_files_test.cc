@@ -83,7 +83,7 @@ TEST(RealFiles, OldFormatOfTwoProcesses) {
   EXPECT_EQ(file.inputs[0].info().process->pid, 2523740u);
   EXPECT_EQ(file.replays[0].events, 47u);  // 35 MALLOC, 12 FREE
   EXPECT_EQ(file.replays[0].unknown_frees, 6u);
-  EXPECT_EQ(file.replays[0].range.first, 1746006014361575000u);
+  EXPECT_EQ(file.replays[0].range.first, 1746006014162153000u);  // ACL is initialised
   EXPECT_THAT(file.alive(0), UnorderedElementsAre("driver npu:0: 12 blocks, 23138306 B",
                                                   "driver npu:1: 2 blocks, 18907136 B",
                                                   "pinned cpu: 3 blocks, 11341824 B",

@@ -10,6 +10,9 @@ namespace memscope {
 namespace {
 
 constexpr Device kHostDevice{Device::kCpu, Device::kNoIndex};
+constexpr std::array<std::string_view, 10> kBlockKeys = {
+    "allocation_id", "addr",        "size",   "used",  "total",
+    "process_used",  "device_used", "pinned", "owner", "shadow"};
 
 }  // namespace
 
@@ -37,6 +40,7 @@ void RowEvents::add(const FileRow& row) {
       problem = out_of_memory(row);
     } else if (event == "CLEAN_UP" || event == "MEMORY_OWNER") {
       ++file_.unused;
+      keep_row(row);
     } else {
       problem = "the event is " + shown(event);
     }
@@ -214,6 +218,9 @@ RowEvents::Problem RowEvents::block(const FileRow& row, bool is_malloc) {
     entry.allocated = *used;
     entry.reserved = *total;
   }
+  // Before the block: its row is written from what is known then.
+  counters(attr);
+  if (attr.others) keep_others(row, kBlockKeys, *addr);
   ImportedProcess& process = file_.processes[part_];
   if (is_malloc) {
     entry.kind = attr.shadow ? EventKind::kSeed : EventKind::kAlloc;
@@ -228,8 +235,25 @@ RowEvents::Problem RowEvents::block(const FileRow& row, bool is_malloc) {
   if (is_malloc && !attr.owner.empty()) {
     record(OwnerRecord{.addr = *addr, .birth = 0, .owner = attr.owner}, where_);
   }
-  counters(attr);
   return {};
+}
+
+void RowEvents::keep_others(const FileRow& row, std::span<const std::string_view> known,
+                            uint64_t addr) {
+  if (row[Column::kAttr].size() <= 2) return;  // {}
+  const std::string others = other_attributes(row[Column::kAttr], known);
+  if (!others.empty()) record(OtherAttrRecord{.addr = addr, .attr = others}, Where{});
+}
+
+void RowEvents::keep_row(const FileRow& row) {
+  const std::string attr = other_attributes(row[Column::kAttr], {});
+  const std::string_view ptr = row[Column::kPtr];
+  record(OtherRowRecord{.event = row[Column::kEvent].substr(0, kMaxRowText),
+                        .type = row[Column::kEventType].substr(0, kMaxRowText),
+                        .name = name_of(row),
+                        .ptr = is_none(ptr) ? std::string_view() : ptr.substr(0, kMaxRowText),
+                        .attr = attr},
+         place_on(device_, Layer::kPool), stack_of(row));
 }
 
 // What a memory row says about the device or the process as a whole; only where it changes.

@@ -9,10 +9,15 @@
 //   or
 //                   at the end no free at all (imported_events.h tells)
 //   the rest        Step, Window, Mark, Launch, Access, Oom, PoolSnapshot, Counter, PythonTrace
+//
+// What a row says and its event has no place for is kept for whoever writes the row again: keys of
+// its Attr in an OtherAttr record before the event, a whole row (ACL_INIT, the lists of OOM_DETAIL)
+// as OtherRow.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +35,8 @@ class RowEvents {
  public:
   static constexpr size_t kMaxProcesses = 4096, kMaxThreads = 1 << 20;
 
-  explicit RowEvents(ImportedFile& file) : file_(file) {}
+  // `from_db`: whether the rows are a db's, which has some cells otherwise than a csv.
+  RowEvents(ImportedFile& file, bool from_db) : file_(file), from_db_(from_db) {}
 
   void add(const FileRow& row);
   void bad(const FileRow& row, std::string problem);
@@ -43,12 +49,16 @@ class RowEvents {
   Problem common(const FileRow& row);
   Problem block(const FileRow& row, bool is_malloc);
   Problem place(const FileRow& row, const RowAttributes& attr, AddressClass& address_class);
+  // Keeps the keys that are not `known`, for the event that is put next.
+  void keep_others(const FileRow& row, std::span<const std::string_view> known, uint64_t addr = 0);
+  void keep_row(const FileRow& row);
   void counters(const RowAttributes& attr);
   void counter(std::string_view name, std::string_view value);
   Problem access(const FileRow& row);
   Problem launch(const FileRow& row);
   Problem mark(const FileRow& row);
   Problem system(const FileRow& row);
+  void drops(const RowAttributes& attr);
   Problem snapshot(const FileRow& row);
   Problem out_of_memory(const FileRow& row);
 
@@ -60,6 +70,7 @@ class RowEvents {
   StackId stack_of(const FileRow& row);
 
   ImportedFile& file_;
+  bool from_db_;
   tsl::robin_map<uint64_t, uint16_t> parts_;    // by pid
   tsl::robin_map<uint64_t, uint32_t> threads_;  // by tid
   tsl::robin_map<uint64_t, uint64_t> values_;   // of counters, by name and place

@@ -9,7 +9,13 @@
 namespace memscope {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 4> kAccessKeys = {"allocation_id", "addr", "size", "type"};
+constexpr std::array<std::string_view, 2> kLaunchKeys = {"streamId", "taskId"};
+constexpr std::array<std::string_view, 4> kSystemKeys = {"backend", "source", "dropped",
+                                                         "dropped_frees"};
+constexpr std::array<std::string_view, 1> kOomKeys = {"req_size"};
 
 }  // namespace
 
@@ -23,6 +29,7 @@ RowEvents::Problem RowEvents::access(const FileRow& row) {
                       : attr.type == "MINDSPORE" || attr.type == "MindSpore" ? Layer::kPoolMindSpore
                       : attr.type == "HAL"                                   ? Layer::kDriver
                                                                              : Layer::kPool;
+  keep_others(row, kAccessKeys, *addr);
   record(AccessRecord{.addr = *addr,
                       .size = file_count(attr.size).value_or(0),
                       .mode = type == "READ"    ? 1u
@@ -55,6 +62,7 @@ RowEvents::Problem RowEvents::launch(const FileRow& row) {
                                          [&](const Known& each) { return each.type == type; });
   if (known == kKnown.end()) return "the event type is " + shown(type);
   const RowAttributes attr(row[Column::kAttr]);
+  keep_others(row, kLaunchKeys);
   record(LaunchRecord{.action = known->action,
                       .level = known->level,
                       .name = name_of(row),
@@ -68,11 +76,13 @@ RowEvents::Problem RowEvents::mark(const FileRow& row) {
   const std::string_view type = row[Column::kEventType];
   const bool begin = type == "Range_start", end = type == "Range_end";
   if (!begin && !end && type != "Mark") return "the event type is " + shown(type);
+  keep_others(row, {});
   // Which range ends is found out once the rows are in order.
   record(MarkRecord{.action = begin ? 1u
                               : end ? 2u
                                     : 0u,
-                    .text = name_of(row)},
+                    // An end is named by whoever wrote it, if at all.
+                    .text = end ? name_of(row) : message_of(row, from_db_)},
          place_on(device_, Layer::kPool), stack_of(row));
   return {};
 }
@@ -84,6 +94,7 @@ RowEvents::Problem RowEvents::system(const FileRow& row) {
   if (type == "STEP") {
     // The k-th row ends step k, whatever number it bears: those that were not recorded are missing.
     const bool optimizer = attr.source == "optimizer";
+    keep_others(row, kSystemKeys);
     record(StepRecord{.source = static_cast<uint64_t>(optimizer ? StepSource::kOptimizer
                                                                 : StepSource::kApi),
                       .index = file_count(name_of(row)).value_or(0),
@@ -94,6 +105,11 @@ RowEvents::Problem RowEvents::system(const FileRow& row) {
   if (type == "START_TRACE" || type == "STOP_TRACE") {
     const bool start = type == "START_TRACE";
     if (const auto device = device_from_name(attr.backend)) device_type_ = device->type;
+    keep_others(row, kSystemKeys);
+    drops(attr);
+    if (process.windows.size() < ImportedProcess::kMaxWindows) {
+      process.windows.push_back({time_, start});
+    }
     if (start) {
       process.first_start = process.starts == 0 ? time_ : std::min(process.first_start, time_);
       process.last_start = std::max(process.last_start, time_);
@@ -109,7 +125,22 @@ RowEvents::Problem RowEvents::system(const FileRow& row) {
   }
   if (type == "ACL_FINI" || type == "acl finalize") process.finished = true;
   ++file_.unused;
+  keep_row(row);
   return {};
+}
+
+// What our own dumps say of events that found no slot: DumpRows::system_row().
+void RowEvents::drops(const RowAttributes& attr) {
+  const uint64_t frees = file_count(attr.dropped_frees).value_or(0);
+  const uint64_t all = std::max(file_count(attr.dropped).value_or(0), frees);
+  if (all == 0) return;
+  file_.processes[part_].dropped += all;
+  const auto drop = [&](Kind kind, uint64_t count) {
+    if (count == 0) return;
+    record(DropRecord{.kind = static_cast<uint64_t>(kind), .count = count}, Where{});
+  };
+  drop(Kind::kAlloc, all - frees);
+  drop(Kind::kFree, frees);
 }
 
 RowEvents::Problem RowEvents::snapshot(const FileRow& row) {
@@ -141,11 +172,13 @@ RowEvents::Problem RowEvents::snapshot(const FileRow& row) {
 RowEvents::Problem RowEvents::out_of_memory(const FileRow& row) {
   if (row[Column::kEventType] != "OOM_TRIGGER") {
     ++file_.unused;  // they name blocks that have rows of their own
+    keep_row(row);
     return {};
   }
   const RowAttributes attr(row[Column::kAttr]);
   const Where where = place_on(device_, Layer::kDriver);
   const StackId stack = stack_of(row);
+  keep_others(row, kOomKeys);
   record(OomRecord{.where = where.packed(),
                    .size = file_count(attr.req_size).value_or(0),
                    .stack = stack.value},

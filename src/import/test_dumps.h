@@ -17,6 +17,11 @@ inline constexpr std::string_view kHeader =
     "ID,Event,Event Type,Name,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr,"
     "Call Stack(Python),Call Stack(C)\n";
 
+// A csv of these lines.
+inline std::string csv(const std::string& rows) {
+  return std::string(kHeader) + rows;
+}
+
 // A file of its own directory that is opened at once.
 class OpenedFile {
  public:
