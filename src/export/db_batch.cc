@@ -31,7 +31,10 @@ DbBatch::Text DbBatch::keep_attrs(std::span<const WrittenAttr> attrs) {
 }
 
 void DbBatch::add(const WrittenRow& row) {
-  const bool quote_name = compat_ && row.quote_name;
+  // Readers take the quotes off that 26.0 puts around these names: one that has quotes of its own
+  // needs them, too.
+  const bool has_quotes = row.name.size() >= 2 && row.name.front() == '"' && row.name.back() == '"';
+  const bool quote_name = row.quote_name && (compat_ || has_quotes);
   rows_.push_back({.id = row.id,
                    .time = row.time,
                    .pid = row.pid,

@@ -1,5 +1,7 @@
 #include "export/dump.h"
 
+#include "trace/records.h"
+
 namespace memscope {
 
 void DumpSurvey::add(const Event& event) {
@@ -10,14 +12,61 @@ void DumpSurvey::add(const Event& event) {
     case EventKind::kSeed:
     case EventKind::kFree:
       // A free alone, as a trace has it, tells no size and gives no row.
-      if (event.size != 0) has_device[DumpRows::device_bits(event.where.device)] = true;
+      if (event.size == 0) break;
+      has_rows = true;
+      has_device[DumpRows::device_bits(event.where.device)] = true;
       break;
     case EventKind::kRecord:
-      if (event.record_kind == static_cast<uint8_t>(Kind::kOwner)) has_owners = true;
+      add_record(event);
       break;
     case EventKind::kWindow:
+      has_rows = true;
       break;
   }
+}
+
+void DumpSurvey::add_record(const Event& event) {
+  switch (static_cast<Kind>(event.record_kind)) {
+    case Kind::kOwner:
+      has_owners = true;
+      break;
+    case Kind::kDrop:
+      add_drop(event);
+      break;
+    case Kind::kGap:
+      add_gap(event);
+      break;
+    case Kind::kStep:
+    case Kind::kPythonTrace:
+      has_rows = true;
+      break;
+    case Kind::kMark:
+    case Kind::kLaunch:
+    case Kind::kAccess:
+    case Kind::kPoolSnapshot:
+    case Kind::kOom:
+    case Kind::kOtherRow:
+      has_rows = true;
+      has_accesses = has_accesses || event.record_kind == static_cast<uint8_t>(Kind::kAccess);
+      // Where{}: not told, the row stands in every file.
+      if (event.where != Where{}) has_device[DumpRows::device_bits(event.where.device)] = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void DumpSurvey::add_drop(const Event& event) {
+  const auto record = decode_record<DropRecord>(event.words);
+  if (!record) return;
+  dropped += record->count;
+  const auto kind = static_cast<Kind>(record->kind);
+  if (kind == Kind::kFree || kind == Kind::kPoolFree) dropped_frees += record->count;
+}
+
+void DumpSurvey::add_gap(const Event& event) {
+  const auto record = decode_record<GapRecord>(event.words);
+  if (record && record->healed == 0) ++gaps;
 }
 
 std::vector<Device> DumpSurvey::devices() const {
@@ -37,13 +86,15 @@ Result<std::vector<Device>> choose_devices(const DumpSurvey& survey, const DumpR
     for (const Device& device : devices) {
       if (device == *request.device) return std::vector<Device>{device};
     }
-    return Error{request.name + ": has no block of " + device_name(*request.device) +
+    return Error{request.name + ": has nothing of " + device_name(*request.device) +
                  (names.empty() ? "" : ", only of " + names)};
   }
   if (devices.size() > 1 && !files.is_directory()) {
     return Error{request.name + ": has " + std::to_string(devices.size()) + " devices (" + names +
                  ") and a file holds one; choose it with --device, or give a directory: -o DIR/"};
   }
+  // Rows of no device are the process's; in a tree the host's file takes them.
+  if (devices.empty() && survey.has_rows && files.is_directory()) devices.push_back(Where{}.device);
   return devices;
 }
 
@@ -65,6 +116,7 @@ Result<DumpReport> finish_dump(std::vector<DumpFile>& files, DumpRows& rows,
   }
   report.events = survey.events;
   report.frees_left_out = rows.frees_left_out();
+  report.gaps_left_out = survey.gaps;
   report.calls_left_out = has_calls ? 0 : rows.calls();
   return report;
 }

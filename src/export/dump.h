@@ -4,8 +4,9 @@
 //   auto done = write_dump(input, process, request, files);
 //
 // `input.visit(f)` calls f with an EventSource at its first event, as often as asked (import/
-// open_input.h). It is read twice, or three times where it has owners: which devices there are;
-// what each block is for; the rows. So memory is bounded by the live blocks, and no file is begun
+// open_input.h). It is read twice, and once more where it has owners, or uses of blocks and its
+// process asked which are held without need: which devices there are; what each block is for; what
+// is inefficient; the rows. So memory is bounded by the live blocks, and no file is begun
 // before it is known that it can be.
 #pragma once
 
@@ -17,6 +18,7 @@
 
 #include "core/result.h"
 #include "export/dump_files.h"
+#include "export/dump_inefficient.h"
 #include "export/dump_owners.h"
 #include "export/dump_rows.h"
 #include "export/dump_settings.h"
@@ -39,16 +41,22 @@ struct DumpReport {
   std::vector<File> files;
   uint64_t events = 0;
   uint64_t frees_left_out = 0;  // of addresses that no alloc or seed was seen for
+  uint64_t gaps_left_out = 0;   // times in which events may be missing: a dump cannot say so
   uint64_t calls_left_out = 0;  // of the Python trace, for which a csv file has no place
 };
 
 // What is in the input.
 struct DumpSurvey {
   uint64_t events = 0, first_time = 0;
-  bool has_owners = false;
+  uint64_t dropped = 0, dropped_frees = 0;  // that found no slot
+  uint64_t gaps = 0;                        // in which events may be missing
+  bool has_owners = false, has_rows = false, has_accesses = false;
   std::array<bool, 1u << 12> has_device{};  // by the low bits of Where::packed
 
   void add(const Event& event);
+  void add_record(const Event& event);
+  void add_drop(const Event& event);
+  void add_gap(const Event& event);
   std::vector<Device> devices() const;
 };
 
@@ -91,7 +99,7 @@ Result<DumpReport> write_dump(Input& input, DumpProcess process, const DumpReque
   });
   auto steps = check_steps(process.steps, request);
   if (!steps) return steps.error();
-  if (devices.value().empty() && target.is_directory()) return DumpReport{.events = survey.events};
+  if (!survey.has_rows) return DumpReport{.events = survey.events};  // no file
 
   auto files = target.open(process.pid, process.identity, survey.first_time, devices.value());
   if (!files) return files.error();
@@ -109,11 +117,23 @@ Result<DumpReport> write_dump(Input& input, DumpProcess process, const DumpReque
       });
     });
   }
+  DumpInefficient inefficient;
+  if (request.settings.inefficient && survey.has_accesses) {
+    input.visit([&](auto& source) {
+      for_each_event(source, [&](const Event& event) {
+        inefficient.feed(event);
+        return true;
+      });
+    });
+    inefficient.finish();
+  }
+  process.dropped = survey.dropped;
+  process.dropped_frees = survey.dropped_frees;
   return input.visit([&](auto& source) {
     process.time_of = [&](uint64_t ticks) { return source.time_of(ticks); };
     process.stacks = &source.stacks();
     process.strings = &source.strings();
-    DumpRows rows(process, request.settings, owners);
+    DumpRows rows(process, request.settings, owners, inefficient);
     for (DumpFile& file : files.value()) {
       if (file.devices.empty()) rows.add_file(std::nullopt, *file.writer);
       for (const Device& device : file.devices) rows.add_file(device, *file.writer);

@@ -48,8 +48,8 @@ class DumpFiles {
   bool has_calls() const { return is_directory_ || format_ == DumpFormat::kDb; }
   const std::filesystem::path& target() const { return target_; }
 
-  // The files of one process whose recording began at `begin` (ns since the epoch). `identity` tells
-  // processes of one pid apart: inputs of the same one are the same process.
+  // The files of one process whose recording began at `begin` (ns since the epoch). `identity`
+  // tells processes of one pid apart: inputs of the same one are the same process.
   Result<std::vector<DumpFile>> open(uint64_t pid, const std::string& identity, uint64_t begin,
                                      const std::vector<Device>& devices);
   // After a failure: the directories that were made and have nothing in them go.

@@ -1,7 +1,9 @@
 // The rows of everything that is no block.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "export/dump_rows.h"
 #include "export/dump_text.h"
@@ -24,12 +26,32 @@ std::string name_of(std::string_view text, bool compat) {
 }
 
 // A number or a text of a JSON object as text; "" where there is none.
-std::string text_of(const nlohmann::json& object, const char* key) {
+std::string text_of(const nlohmann::ordered_json& object, const char* key) {
   if (!object.is_object()) return "";
   const auto at = object.find(key);
   if (at == object.end() || at->is_null()) return "";
   if (at->is_string()) return clean_text(at->get<std::string>());
-  return at->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return at->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+constexpr size_t kMaxOthers = 16;
+
+// The texts and numbers of a JSON object whose keys an Attr can have; kMaxOthers at most.
+std::vector<std::pair<std::string, std::string>> pairs_of(const nlohmann::ordered_json& object) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  if (!object.is_object()) return pairs;
+  for (const auto& [key, value] : object.items()) {
+    const bool word = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    });
+    if (!word || pairs.size() == kMaxOthers) continue;
+    if (value.is_string()) {
+      pairs.emplace_back(key, clean_text(value.get<std::string>()));
+    } else if (value.is_number()) {
+      pairs.emplace_back(key, value.dump());
+    }
+  }
+  return pairs;
 }
 
 }  // namespace
@@ -57,6 +79,18 @@ void DumpRows::record_rows(const Event& event) {
     case Kind::kPythonTrace:
       if (writing_) python_call(event);
       return;
+    case Kind::kOtherRow:
+      if (writing_) other_row(event);
+      return;
+    case Kind::kOtherAttr:
+      keep_attrs(event);
+      return;
+    case Kind::kCounter:
+      keep_counter(event);
+      return;
+    case Kind::kGap:
+      pause(event);
+      return;
     default:
       return;
   }
@@ -73,6 +107,8 @@ void DumpRows::mark_row(const Event& event) {
   WrittenRow row = row_of(event, "MSTX", kTypes[record->action]);
   row.name = name;
   row.quote_name = true;
+  other_attrs(event.time);
+  if (event.stack) set_stack(row, event.stack);
   to_device_of(row, event);
 }
 
@@ -97,6 +133,8 @@ void DumpRows::launch_row(const Event& event) {
     attr("streamId", record->stream);
     attr("taskId", record->id);
   }
+  other_attrs(event.time);
+  if (event.stack) set_stack(row, event.stack);
   to_device_of(row, event);
 }
 
@@ -125,6 +163,7 @@ void DumpRows::access_row(const Event& event) {
   attr("addr", row.ptr);
   attr("size", record->size);
   if (where != Where{}) attr("type", dump_event_type(where.layer, settings_.compat));
+  other_attrs(event.time, record->addr);
   set_stack(row, event.stack);
   if (block != nullptr) {
     to_device(row, where.device);
@@ -136,7 +175,7 @@ void DumpRows::access_row(const Event& event) {
 void DumpRows::snapshot_row(const Event& event) {
   const auto record = decode_record<PoolSnapshotRecord>(event.words);
   if (!record) return;
-  const auto detail = nlohmann::json::parse(record->detail, nullptr, false);
+  const auto detail = nlohmann::ordered_json::parse(record->detail, nullptr, false);
   std::string name = text_of(detail, "name");
   if (name.empty()) name = "Memory Snapshot";
   WrittenRow row = row_of(event, "SNAPSHOT", "SNAPSHOT");
@@ -151,6 +190,12 @@ void DumpRows::snapshot_row(const Event& event) {
     if (i == 2 && values[i].empty()) values[i] = std::to_string(record->allocated);
     if (!values[i].empty()) attr(kKeys[i], values[i], true);
   }
+  // What else an input's row had.
+  const auto others = pairs_of(detail);
+  for (const auto& [key, value] : others) {
+    const bool known = key == "name" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+    if (!known) attr(key, value, true);
+  }
   set_stack(row, event.stack);
   to_device(row, Where::unpack(static_cast<uint16_t>(record->where)).device);
 }
@@ -162,6 +207,7 @@ void DumpRows::oom_rows(const Event& event) {
   WrittenRow trigger = row_of(event, "OOM_DETAIL", "OOM_TRIGGER");
   trigger.name = "OOM_Trigger";
   attr("req_size", record->size);
+  other_attrs(event.time);
   set_stack(trigger, event.stack);
   to_device(trigger, where.device);
 
@@ -203,6 +249,97 @@ void DumpRows::oom_list(std::string_view type, std::string_view name, const Even
     attr("timestamp", block.block.birth);
     to_device(row, block.where().device);
   }
+}
+
+// -- what a dump says beside ---------------------------------------------------------------------
+
+namespace {
+
+// As good as a literal, which is what writers take for a row's event and type.
+std::string_view kept(std::string_view text) {
+  constexpr size_t kMost = 1000;
+  static std::set<std::string, std::less<>> texts;
+  if (const auto at = texts.find(text); at != texts.end()) return *at;
+  if (texts.size() == kMost) return "UNKNOWN";
+  return *texts.insert(clean_line(text)).first;
+}
+
+}  // namespace
+
+void DumpRows::other_row(const Event& event) {
+  const auto record = decode_record<OtherRowRecord>(event.words);
+  if (!record) return;
+  const std::string text = name_of(record->name, settings_.compat), ptr = clean_text(record->ptr);
+  WrittenRow row = row_of(event, kept(record->event), kept(record->type));
+  if (!text.empty()) row.name = text;
+  if (!ptr.empty()) row.ptr = ptr;
+  other_ = {0, 0, pairs_of(nlohmann::ordered_json::parse(record->attr, nullptr, false))};
+  put_other_attrs();
+  if (event.stack) set_stack(row, event.stack);
+  if (event.where == Where{}) {
+    to_every_file(row, false);
+  } else {
+    to_device(row, event.where.device);
+  }
+}
+
+void DumpRows::keep_attrs(const Event& event) {
+  const auto record = decode_record<OtherAttrRecord>(event.words);
+  if (!record) return;
+  other_ = {event.time, record->addr,
+            pairs_of(nlohmann::ordered_json::parse(record->attr, nullptr, false))};
+}
+
+void DumpRows::other_attrs(uint64_t time, uint64_t addr) {
+  if (other_.pairs.empty() || other_.time != time || other_.addr != addr) return;
+  put_other_attrs();
+  other_.time = 0;
+}
+
+void DumpRows::put_other_attrs() {
+  for (const auto& [key, value] : other_.pairs) {
+    // A list of words, which 26.0 writes bare, is safe with its commas.
+    const bool words = key == "inefficient_type" &&
+                       value.find_first_not_of("abcdefghijklmnopqrstuvwxyz_,") == std::string::npos;
+    if (attr_count_ < kMaxAttrs) attr(key, value, !words);
+  }
+}
+
+// A pause has its two rows, each at its time.
+void DumpRows::pause(const Event& event) {
+  const auto record = decode_record<GapRecord>(event.words);
+  if (!record || record->healed == 0) return;
+  if (writing_) system_row("STOP_TRACE", "N/A", event);
+  resume_ = process_.time_of(record->to_ticks);
+}
+
+void DumpRows::resume(uint64_t time) {
+  if (!writing_) return;
+  Event event;
+  event.time = time;
+  system_row("START_TRACE", "N/A", event);
+}
+
+void DumpRows::keep_counter(const Event& event) {
+  const auto record = decode_record<CounterRecord>(event.words);
+  if (!record || record->value < 0) return;
+  const bool device = record->name == "device_used";
+  if (!device && record->name != "process_used" && record->name != "rss") return;
+  if (in_use_.empty()) in_use_.resize(kDevices);
+  // The process's memory as a whole is of no device: what lies on the host says it.
+  const Where where = Where::unpack(static_cast<uint16_t>(record->where));
+  const Device told = record->name == "rss" ? Where{}.device : where.device;
+  InUse& in_use = in_use_[device_bits(told)];
+  (device ? in_use.device : in_use.process) = static_cast<uint64_t>(record->value);
+}
+
+// As 26.0: on the rows of the device's memory, and on those of pinned memory.
+void DumpRows::use_attrs(Where where) {
+  const bool host = where.device.type == Device::kCpu;
+  if (host && where.layer != Layer::kPinned) return;
+  const InUse& in_use = in_use_[device_bits(where.device)];
+  if (in_use.process) attr("process_used", *in_use.process);
+  if (in_use.device) attr("device_used", *in_use.device);
 }
 
 void DumpRows::python_call(const Event& event) {

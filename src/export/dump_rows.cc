@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "export/dump_text.h"
 
@@ -70,11 +71,13 @@ std::string_view dump_event_type(Layer layer, bool compat) {
 }
 
 DumpRows::DumpRows(const DumpProcess& process, const DumpSettings& settings,
-                   const DumpOwners& owners)
+                   const DumpOwners& owners, const DumpInefficient& inefficient)
     : process_(process),
       settings_(settings),
       owners_(owners),
-      stacks_(*process.stacks, *process.strings, settings) {
+      inefficient_(inefficient),
+      stacks_(*process.stacks, *process.strings, settings),
+      dropped_(process.dropped) {
   const std::vector<uint64_t>& ends = process.steps.ends;
   if (settings.first_step == 1) from_ = process.steps.begin;
   if (settings.first_step > 1 && settings.first_step - 2 < ends.size()) {
@@ -103,6 +106,12 @@ bool DumpRows::feed(const Event& event) {
   if (!writing_ && event.time >= from_) [[unlikely]]
     begin_range(from_);
   last_time_ = event.time;
+  if (resume_ != 0 && event.time >= resume_) [[unlikely]] {
+    // The attributes of the row that says so come before it.
+    const bool attrs = event.kind == EventKind::kRecord &&
+                       event.record_kind == static_cast<uint8_t>(Kind::kOtherAttr);
+    if (!attrs) resume(std::exchange(resume_, 0));
+  }
   for (const BlockChange& change : blocks_.settle(event.time)) block_row(change, nullptr);
   switch (event.kind) {
     case EventKind::kAlloc:
@@ -124,6 +133,7 @@ bool DumpRows::feed(const Event& event) {
 void DumpRows::finish() {
   if (ended_) return;
   ended_ = true;
+  if (resume_ != 0) resume(resume_);
   for (const BlockChange& change : blocks_.finish()) block_row(change, nullptr);
   if (!settings_.compat) return;
   // 26.0 freed everything at the end, and left it to `shadow` to tell.
@@ -251,12 +261,21 @@ void DumpRows::block_row(const BlockChange& change, const Event* event) {
   } else {
     attr("used", change.used);
   }
+  if (!change.shadow && !in_use_.empty()) use_attrs(where);
   if (change.alloc && (settings_.decompose || !owners_.empty())) {
     owner_.clear();
     owners_.append(change.block.id, owner_);
     if (owner_.empty()) owner_ = framework(where);
     if (settings_.compat) spell_old_owner(owner_);
     if (!owner_.empty()) attr("owner", owner_, true);
+  }
+  if (change.alloc && !inefficient_.empty()) {
+    inefficient_types_ = inefficient_.types_of(change.block.birth, change.addr);
+    if (!inefficient_types_.empty()) attr("inefficient_type", inefficient_types_);
+  }
+  // Of what the event brought about, the row that is its own.
+  if (event != nullptr && change.alloc == (event->kind != EventKind::kFree)) {
+    other_attrs(change.time, change.addr);
   }
   set_stack(row, own ? event->stack : StackId{});
   to_device(row, where.device);
@@ -268,14 +287,23 @@ void DumpRows::system_row(std::string_view type, std::string_view name, const Ev
   WrittenRow row = row_of(event, "SYSTEM", type);
   row.name = name;
   if (type != "START_TRACE" || settings_.compat) {
+    other_attrs(event.time);
     to_every_file(row, false);
     return;
   }
+  // Told once.
+  const uint64_t dropped = std::exchange(dropped_, 0);
   // Device Id is a bare number: what it is the number of is told once a file.
   for (File& file : files_) {
     attr_count_ = 0;
     if (file.device && file.device->type == Device::kCuda) attr("backend", "cuda");
     if (file.device && file.device->type == Device::kXpu) attr("backend", "xpu");
+    digits_end_ = digits_.data();
+    if (dropped != 0) {
+      attr("dropped", dropped);
+      attr("dropped_frees", process_.dropped_frees);
+    }
+    if (other_.time == event.time && other_.addr == 0) put_other_attrs();
     put(row, file, false);
   }
 }
@@ -302,6 +330,7 @@ void DumpRows::step_row(const Event& event) {
   WrittenRow row = row_of(event, "SYSTEM", "STEP");
   row.name = name;
   if (plan.from == StepsFrom::kOptimizer && !settings_.compat) attr("source", "optimizer");
+  other_attrs(event.time);
   to_every_file(row, false);
 }
 

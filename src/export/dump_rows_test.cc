@@ -296,7 +296,7 @@ TEST(DumpRows, AFileHoldsOneDevice) {
   EXPECT_THAT(story.csv(request), ElementsAre(HasSubstr("1,MALLOC,PTA,N/A,20,4711,101,0,")));
   request.device = Device{Device::kCuda, 3};
   EXPECT_THAT(story.csv(request),
-              ElementsAre("error: run-7: has no block of cuda:3, only of cpu, npu:0"));
+              ElementsAre("error: run-7: has nothing of cuda:3, only of cpu, npu:0"));
 }
 
 // Two NPUs and the CPU in one process: a file each; rows without a device stand in all of them,
@@ -349,6 +349,30 @@ TEST(DumpRows, ThePythonTraceIsAFileBesideACsv) {
             "\"a.py(1): f, \"\"g\"\"\",5000000020,5000000021,4711,4711\n");
   DumpFiles one(directory / "one.csv", false, DumpFormat::kCsv, false, {});
   EXPECT_EQ(story.dump(one, {}).value().calls_left_out, 1u);
+}
+
+TEST(DumpRows, WhatIsHeldWithoutNeedWhereTheProcessAskedForIt) {
+  // Four calls: y, x, the free of y, the first use of x. Allocated after y was freed, x would have
+  // found room: early. The row is x's MALLOC, its FREE says nothing.
+  DumpStory story;
+  story.window(1, kStartWindow);
+  story.pool_alloc(2, 0x20, 8, 8, 64, kNpu);
+  story.pool_alloc(3, 0x10, 16, 24, 64, kNpu);
+  story.free(4, 0x20, kNpu);
+  story.source().add_record(5, AccessRecord{.addr = 0x10, .size = 16, .mode = 1, .op = "add"},
+                            kNpu);
+  story.free(6, 0x10, kNpu);
+  DumpRequest request;
+  std::vector<std::string> told;
+  for (const bool asked : {true, false}) {
+    request.settings.inefficient = asked;
+    for (const std::string& line : story.csv(request)) {
+      if (line.find("inefficient_type:early_allocation}") != std::string::npos)
+        told.push_back(line);
+    }
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("MALLOC,PTA,N/A,3,"), std::string::npos) << told[0];
 }
 
 }  // namespace

@@ -93,6 +93,7 @@ DumpSettings settings_of(const std::map<std::string, std::string>& configs) {
   }
   for (const std::string_view item : items_of(value("analysis"))) {
     if (item == "decompose") settings.decompose = true;
+    if (item == "inefficient") settings.inefficient = true;
     if (item.starts_with("oom")) {
       constexpr uint32_t kDefaultTop = 10;
       settings.oom_top =

@@ -17,6 +17,7 @@ struct DumpSettings {
   std::optional<uint32_t> python_depth, c_depth;
   bool alloc = true, free = true, launch = true, access = true;  // which rows
   bool decompose = false;                                        // owners of all blocks
+  bool inefficient = false;                                      // what is held without need
   std::optional<uint32_t> oom_top;                               // rows of each list at an OOM
   uint32_t first_step = 0, last_step = 0;                        // 0 = no bound
 };

@@ -228,7 +228,28 @@ using Db = std::unique_ptr<sqlite3, CloseDb>;
 using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
 Error db_error(const fs::path& path, sqlite3* db) {
-  return Error{path.string() + ": " + sqlite3_errmsg(db)};
+  std::string line = path.string() + ": " + sqlite3_errmsg(db);
+  switch (sqlite3_errcode(db)) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      line += "; another program has it open: close it there, or write into a copy (output_path)";
+      break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      line += "; the file is damaged: make it anew with `msmemscope convert`";
+      break;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+      line += "; it cannot be written: write into a copy (output_path)";
+      break;
+    case SQLITE_FULL:
+      line += "; free some space or choose another place";
+      break;
+    default:
+      break;
+  }
+  return Error{line};
 }
 
 Result<Statement> prepare(const fs::path& path, sqlite3* db, const std::string& sql) {
@@ -268,15 +289,42 @@ std::string_view text_of(sqlite3_stmt* statement, int column) {
              : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
 }
 
+// The table, and what it calls the columns that a row is known by and written to.
+struct Table {
+  std::string name;
+  std::array<std::string, 6> columns;
+  static constexpr std::array<Column, 6> kWhich = {
+      Column::kEvent, Column::kEventType, Column::kPid, Column::kTime, Column::kPtr, Column::kAttr};
+
+  static Result<Table> of(const fs::path& path) {
+    auto rows = DbRows::open(path);
+    if (!rows) return rows.error();
+    Table table{rows.value().table(), {}};
+    for (size_t i = 0; i < kWhich.size(); ++i) {
+      const std::string column = rows.value().column(kWhich[i]);
+      // A name in quotes that is no column would be a text to SQLite.
+      if (column.empty()) {
+        return Error{path.string() + ": table " + table.name + " has no column " +
+                     std::string(column_name(kWhich[i])) + ", so no result can be written into it"};
+      }
+      table.columns[i] = quoted_name(column);
+    }
+    return table;
+  }
+};
+
 // A stretch of rows at a time: no row is written while a statement that reads is under way.
-Result<WrittenRows> update_rows(const fs::path& path, sqlite3* db, const std::string& table,
+Result<WrittenRows> update_rows(const fs::path& path, sqlite3* db, const Table& table,
                                 const Index& index) {
+  std::string columns = "rowid";
+  for (const std::string& column : table.columns) columns += ", " + column;
   auto select = prepare(path, db,
-                        "SELECT rowid, \"Event\", \"Event Type\", \"Process Id\", "
-                        "\"Timestamp(ns)\", \"Ptr\", \"Attr\" FROM main." +
-                            table + " WHERE rowid > ?1 ORDER BY rowid LIMIT 10000");
+                        "SELECT " + columns + " FROM main." + table.name +
+                            " WHERE rowid > ?1 ORDER BY rowid LIMIT 10000");
   if (!select) return select.error();
-  auto update = prepare(path, db, "UPDATE main." + table + " SET \"Attr\" = ?1 WHERE rowid = ?2");
+  auto update = prepare(
+      path, db,
+      "UPDATE main." + table.name + " SET " + table.columns.back() + " = ?1 WHERE rowid = ?2");
   if (!update) return update.error();
   struct Change {
     int64_t rowid = 0;
@@ -323,8 +371,7 @@ Result<void> copy_whole(const fs::path& from, const fs::path& to) {
   return {};
 }
 
-Result<WrittenRows> write_db_file(const fs::path& path, const std::string& table,
-                                  const Index& index) {
+Result<WrittenRows> write_db_file(const fs::path& path, const Table& table, const Index& index) {
   auto db = open_for_writing(path);
   if (!db) return db.error();
   sqlite3* raw = db.value().get();
@@ -337,13 +384,10 @@ Result<WrittenRows> write_db_file(const fs::path& path, const std::string& table
 
 Result<WrittenRows> write_db(const fs::path& input, const fs::path& output, bool in_place,
                              const Index& index) {
-  std::string table;
-  {
-    // Is it one of ours, and which table? (Closed before anything is written.)
-    auto rows = DbRows::open(input);
-    if (!rows) return rows.error();
-    table = rows.value().table();
-  }
+  // Is it one of ours? (Closed before anything is written.)
+  const auto found = Table::of(input);
+  if (!found) return found.error();
+  const Table& table = found.value();
   if (in_place) return write_db_file(input, table, index);
   auto draft = DraftFile::create(output, {input});
   if (!draft) return draft.error();

@@ -241,5 +241,36 @@ TEST_F(InefficientRows, OtherFilesAreRefused) {
   EXPECT_FALSE(fs::exists(directory / "out"));
 }
 
+TEST_F(InefficientDb, ColumnsGoByTheNamesThatTheTableHas) {
+  // As csv readers do: other spellings of a column, in any order.
+  const fs::path input = make("memscope_dump_1.db");
+  run(input,
+      "ALTER TABLE memscope_dump RENAME COLUMN \"Timestamp(ns)\" TO \"Timestamp\";"
+      "ALTER TABLE memscope_dump RENAME COLUMN \"Process Id\" TO \"PROCESS ID\";");
+  const auto written = write_inefficient_rows(input, input, early());
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_EQ(written.value().changed, 1u);
+  EXPECT_THAT(attr(input, 1), HasSubstr("early_allocation"));
+}
+
+TEST_F(InefficientDb, ATableThatLacksAColumnIsAnError) {
+  const fs::path input = make("memscope_dump_1.db");
+  run(input, "ALTER TABLE memscope_dump DROP COLUMN \"Ptr\";");
+  const auto written = write_inefficient_rows(input, input, early());
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("has no column Ptr"));
+}
+
+TEST_F(InefficientDb, OneThatIsOpenElsewhereSaysWhatToDo) {
+  const fs::path input = make("memscope_dump_1.db");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(input.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto written = write_inefficient_rows(input, input, early());
+  sqlite3_close(other);
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("another program has it open: close it there"));
+}
+
 }  // namespace
 }  // namespace memscope
