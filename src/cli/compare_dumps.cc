@@ -21,7 +21,7 @@ constexpr const char* kFailed = "Memory comparison failed!";
 std::string setting(const LauncherOptions& options, const std::string& key,
                     const std::string& otherwise) {
   const auto found = options.settings.find(key);
-  return found == options.settings.end() ? otherwise : found->second;
+  return found == options.settings.end() || found->second.empty() ? otherwise : found->second;
 }
 
 std::string now_text() {
@@ -91,6 +91,12 @@ std::filesystem::path free_name(const std::filesystem::path& directory) {
 int compare_dumps_command(const LauncherOptions& options) {
   for (const std::string& line : options.notes.warnings) {
     (void)write_all(STDERR_FILENO, line + "\n");  // deprecated spellings
+  }
+  if (!options.program.empty()) {
+    return fail(
+        fmt::format("--compare runs no program, but \"{}\" is given; the two inputs go to "
+                    "--input-path A,B",
+                    options.program.front()));
   }
   if (options.inputs.size() != 2) {
     return fail(

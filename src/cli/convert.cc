@@ -82,6 +82,12 @@ void tell(const DumpReport& report, const std::string& name, const ConvertReques
     say(fmt::format("{}: {} of blocks that were never seen left out: their size is not known", name,
                     format_plural(static_cast<int64_t>(report.frees_left_out), "free")));
   }
+  if (report.gaps_left_out != 0) {
+    say(
+        fmt::format("{}: {} in which events may be missing: a dump has no row for that, the trace "
+                    "does, see msmemscope info",
+                    name, format_plural(static_cast<int64_t>(report.gaps_left_out), "gap")));
+  }
   if (report.calls_left_out != 0) {
     say(
         fmt::format("{}: {} of the Python trace left out: a .csv has no place for them, -o FILE.db "
@@ -117,7 +123,8 @@ Result<void> check_outside(const std::vector<Input>& inputs, const ConvertReques
   for (const std::string& name : request.inputs) {
     const fs::path input = fs::weakly_canonical(name, error);
     if (!fs::is_directory(input, error)) continue;
-    const auto [end, rest] = std::mismatch(input.begin(), input.end(), target.begin(), target.end());
+    const auto [end, rest] =
+        std::mismatch(input.begin(), input.end(), target.begin(), target.end());
     if (end != input.end() && !end->empty()) continue;  // "out/" has an empty last part
     return Error{fmt::format(
         "convert: {} lies in the input {}, whose dumps would be there twice; choose a directory "
@@ -176,7 +183,7 @@ int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
   }
   remove_empty(made);
   if (files == 0 && status == 0) {
-    return fail(fmt::format("convert: {}: no block of memory in it, so there is nothing to write",
+    return fail(fmt::format("convert: {}: nothing was recorded in it, so there is nothing to write",
                             all_names(inputs)));
   }
   return status;

@@ -89,7 +89,7 @@ bool read_step(std::string_view text, uint32_t& step) {
 bool set_steps(std::string_view text, ConvertRequest& request) {
   const size_t colon = text.find(':');
   return colon != std::string_view::npos && read_step(text.substr(0, colon), request.first_step) &&
-         read_step(text.substr(colon + 1), request.last_step) && request.last_step != 0 &&
+         read_step(text.substr(colon + 1), request.last_step) && request.first_step != 0 &&
          request.first_step <= request.last_step;
 }
 
@@ -153,7 +153,7 @@ Result<ConvertRequest> request_of(const Arguments& arguments) {
   }
   if (arguments.steps) {
     if (!set_steps(*arguments.steps, request)) {
-      return refuse("--steps", *arguments.steps, "A:B, two steps with A <= B");
+      return refuse("--steps", *arguments.steps, "A:B, two steps with 1 <= A <= B");
     }
   }
   if (arguments.compat) {

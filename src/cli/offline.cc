@@ -179,12 +179,20 @@ int offline_leaks_command(const std::vector<std::string>& words) {
       }
     }
     ids.look_in(input.info().path);
+    const InputInfo info = input.info();
     for (size_t d = 0; d < found.size(); ++d) {
+      // Rows that tell no device: as the original none of them is looked at, unless one leaks.
+      const Device device = found[d].device;
+      const bool untold = device.type != Device::kCpu && device.index == Device::kNoIndex;
+      const bool leaks = std::any_of(found[d].windows.begin(), found[d].windows.end(),
+                                     [](const MarkWindow& window) { return window.blocks != 0; });
+      if (untold && !leaks) continue;
       Json windows = Json::array();
       for (size_t w = 0; w < found[d].windows.size(); ++w) {
         windows.push_back(window_json(found[d].windows[w], known[d][w]));
       }
-      devices.push_back(Json{{"device", device_id(found[d].device)},
+      devices.push_back(Json{{"device", untold ? "N/A" : device_id(device)},
+                             {"pid", info.process ? Json(info.process->pid) : Json(nullptr)},
                              {"marks", found[d].marks},
                              {"windows", std::move(windows)}});
     }

@@ -161,7 +161,17 @@ TraceSummary summarize_import(Input& input) {
         if (event.kind == EventKind::kWindow) {
           summary.info.windows.push_back({event.size, event.time});
         }
-        if (event.kind == EventKind::kRecord) ++records[event.record_kind];
+        if (event.kind != EventKind::kRecord) continue;
+        ++records[event.record_kind];
+        if (const auto pause = decode_record<GapRecord>(event.words);
+            pause && event.record_kind == static_cast<uint8_t>(Kind::kGap)) {
+          summary.info.windows.push_back({2, pause->from_ticks});
+          summary.info.windows.push_back({1, pause->to_ticks});
+        }
+        if (const auto drop = decode_record<DropRecord>(event.words);
+            drop && event.record_kind == static_cast<uint8_t>(Kind::kDrop)) {
+          summary.info.dropped[static_cast<uint8_t>(drop->kind)].count += drop->count;
+        }
       }
     }
   });
@@ -170,7 +180,9 @@ TraceSummary summarize_import(Input& input) {
   if (summary.info.preexisting != 0) summary.events["seed"] = summary.info.preexisting;
   for (size_t kind = 0; kind < records.size(); ++kind) {
     const auto number = static_cast<uint8_t>(kind);
-    if (records[kind] != 0) summary.events[record_name(number)] = records[kind];
+    if (records[kind] != 0 && is_of_the_program(number)) {
+      summary.events[record_name(number)] = records[kind];
+    }
   }
   summary.damage = input.damage();
   return summary;

@@ -203,7 +203,9 @@ void add_basis(const Diagnosis& d, const TerminalStyle& style, std::string& out)
     const std::string& path = d.inputs.front().path;  // of several: the run they are in
     add(printable(relative_path(path.substr(0, path.rfind('/')), style.working_directory)));
   }
-  line("trace", trace, !complete || d.dropped_events != 0);
+  const bool traces = std::all_of(d.inputs.begin(), d.inputs.end(),
+                                  [](const InputSummary& i) { return i.kind == "trace"; });
+  line(traces ? "trace" : "input", trace, !complete || d.dropped_events != 0);
   for (size_t i = 0; i < std::min(d.gaps.size(), kGaps); ++i) {
     const GapSummary& gap = d.gaps[i];
     const uint64_t span = gap.to_ns > gap.from_ns ? gap.to_ns - gap.from_ns : 0;

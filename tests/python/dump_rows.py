@@ -31,12 +31,13 @@ class Dump:
         self.attrs: list[dict[str, str]] = []
         self.device = "0"
         self.layer = "PTA"
+        self.pid = "7"
 
     def _row(self, event: str, kind: str, name: str, ptr: str, attr: dict[str, str]) -> None:
         number = len(self.rows) + 1
         time = START + number * 1000
         self.rows.append(
-            [str(number), event, kind, name, str(time), "7", "7", self.device, ptr, "", "", ""]
+            [str(number), event, kind, name, str(time), self.pid, "7", self.device, ptr, "", "", ""]
         )
         self.attrs.append(attr)
 

@@ -128,6 +128,27 @@ def test_no_leaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "No hal memory leaks detected on device 0.\n" in capsys.readouterr().out
 
 
+def test_of_several_processes_each_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = Dump()
+    dump.layer = "HAL"
+    for dump.pid in ("7", "8"):
+        dump.mark("round").malloc(0x1000, 8).mark("round").mark("round")
+    # A row that tells no device is of none.
+    dump.device = "N/A"
+    dump.mark("round")
+    results = msmemscope.check_leaks(str(dump.csv(tmp_path / "dump.csv")), "round", 0)
+    assert [(result.device, result.pid, result.blocks) for result in results] == [
+        ("0", 7, 1),
+        ("0", 8, 1),
+    ]
+    out = capsys.readouterr().out
+    assert "INFO: Starting to analyze data for device 0 of process 7...\n" in out
+    assert "====== ERROR: Detected memory leaks on device 0 of process 8 ======\n" in out
+    assert "device npu" not in out
+
+
 def test_every_mark_may_begin_a_round(tmp_path: Path) -> None:
     path = rounds().csv(tmp_path / "dump.csv")
     results = msmemscope.check_leaks(str(path), "round", 0, all_marks=True)
@@ -191,6 +212,14 @@ def attrs(path: Path) -> dict[int, str]:
         if cells[1] == "MALLOC":
             found[int(cells[8], 16)] = cells[9]
     return found
+
+
+def test_a_failure_leaves_no_directory(tmp_path: Path) -> None:
+    path = tmp_path / "memscope_dump_1.csv"
+    path.write_text("neither,this,nor,that\n")
+    with pytest.raises(ValueError, match="neither a trace"):
+        msmemscope.check_inefficient(str(path))
+    assert not (tmp_path / "inefficient").exists()
 
 
 @pytest.mark.parametrize("kind", ["csv", "db"])

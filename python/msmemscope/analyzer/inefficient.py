@@ -86,17 +86,25 @@ class InefficientConfig(BaseConfig):
         if not wanted or any(item not in TYPES for item in wanted):
             raise ValueError(f"inefficient_type must be of {', '.join(TYPES)}, not {chosen!r}")
         self.idle_threshold = whole_number(self.idle_threshold, "idle_threshold", 1)
-        if not self.in_place and self.output_path is None:
-            self._make_directory()
 
-    def _make_directory(self) -> None:
+    def make_directory(self) -> Optional[str]:
+        """The directory for the results, if it had to be made."""
+        if self.in_place or self.output_path is not None:
+            return None
         directory = os.path.dirname(self.target())
         try:
-            os.makedirs(directory, 0o700, exist_ok=True)
+            os.mkdir(directory, 0o700)
+        except FileExistsError:
+            if os.path.isdir(directory):
+                return None
+            raise PermissionError(
+                f"{directory} is there and is no directory; give output_path"
+            ) from None
         except OSError as error:
             raise PermissionError(
                 f"{directory} cannot be made for the results ({error.strerror}); give output_path"
             ) from None
+        return directory
 
 
 class InefficientAnalyzer(BaseAnalyzer[InefficientConfig]):
@@ -116,7 +124,13 @@ class InefficientAnalyzer(BaseAnalyzer[InefficientConfig]):
             "--output",
             target,
         ]
-        answer = ask_command("offline-inefficient", *arguments, "--", config.input_path)
+        made = config.make_directory()
+        try:
+            answer = ask_command("offline-inefficient", *arguments, "--", config.input_path)
+        except BaseException:
+            if made is not None:
+                os.rmdir(made)  # nothing is in it: results appear whole or not at all
+            raise
         print(f"INFO: {config.input_path} read successfully")
         print(f"INFO: Connecting to {target} to write results")
         result = InefficientResult(

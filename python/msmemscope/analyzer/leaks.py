@@ -37,6 +37,7 @@ class LeaksResult:
     bytes: int
     blocks: int
     leaks: list[Leak] = field(default_factory=list)
+    pid: Optional[int] = None  # of the process, where the file tells
 
 
 @dataclass
@@ -66,22 +67,29 @@ class LeaksAnalyzer(BaseAnalyzer[LeaksConfig]):
             arguments.append("--all")
         answer = ask_command("offline-leaks", *arguments, "--", config.input_path)
         results: list[LeaksResult] = []
+        several = len({device["pid"] for device in answer["devices"]}) > 1
         for device in answer["devices"]:
-            results += _device_results(device, config)
+            results += _device_results(device, config, several)
         return results
 
 
-def _device_results(device: Mapping[str, Any], config: LeaksConfig) -> list[LeaksResult]:
+def _device_results(
+    device: Mapping[str, Any], config: LeaksConfig, several: bool
+) -> list[LeaksResult]:
+    """`several`: the file has more than one process, so that a device alone does not tell which."""
     name, marks = device["device"], device["marks"]
+    if several:
+        name = f"{name} of process {device['pid']}"
     print(f"INFO: Starting to analyze data for device {name}...")
     results = [
         LeaksResult(
-            device=name,
+            device=device["device"],
             start_index=window["index"],
             at_end=window["at_end"],
             bytes=window["bytes"],
             blocks=window["blocks"],
             leaks=[Leak(**leak) for leak in window["leaks"]],
+            pid=device["pid"],
         )
         for window in device["windows"]
     ]
@@ -97,21 +105,21 @@ def _device_results(device: Mapping[str, Any], config: LeaksConfig) -> list[Leak
                 f"{marks} marks {config.mstx_info!r}"
             )
     for result in results:
-        _print_result(result)
+        _print_result(result, name)
     return results
 
 
-def _print_result(result: LeaksResult) -> None:
+def _print_result(result: LeaksResult, device: str) -> None:
     print("\nLeak Analysis Results for the Custom Range:")
     if result.leaks:
-        print(f"====== ERROR: Detected memory leaks on device {result.device} ======")
+        print(f"====== ERROR: Detected memory leaks on device {device} ======")
     for leak in result.leaks:
         print(
             f"Direct {leak.event_type.capitalize()} memory leak of {leak.size / _MIB} Mb(s) at "
             f"{leak.addr:#018x} in Index {leak.index}."
         )
     if not any(leak.event_type == _HAL for leak in result.leaks):
-        print(f"No hal memory leaks detected on device {result.device}.")
+        print(f"No hal memory leaks detected on device {device}.")
     if result.blocks > len(result.leaks):
         print(f"INFO: {result.blocks - len(result.leaks)} more are not listed.")
 
