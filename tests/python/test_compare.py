@@ -138,6 +138,19 @@ def test_without_operators_it_fails_in_one_line(command: str, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the original's example files are not here")
+def test_a_word_too_many_is_wrong_use(command: str, tmp_path: Path) -> None:
+    one = base().csv(tmp_path / "a.csv")
+    done = run(command, "--compare", "--input-path", f"{one},{one}", "extra", cwd=tmp_path)
+    assert done.returncode == 2
+    assert '--compare runs no program, but "extra" is given' in done.stderr
+    assert not (tmp_path / "memscopeDumpResults").exists()
+
+
+def test_an_empty_output_is_the_default(command: str, tmp_path: Path) -> None:
+    one = base().csv(tmp_path / "a.csv")
+    assert dumps_compared(command, tmp_path, one, one, "-o", "")
+
+
 def test_the_original_s_example(command: str, tmp_path: Path) -> None:
     """44 rows, 7 of them not 0, as msMemScope 26.0 has them. The program keeps a tensor of
     4,000,256 bytes, copied to the device, in each of two steps: docs/compare.md says why the
