@@ -89,26 +89,41 @@ std::vector<uint32_t> text_ranks(const RowTable& table, Column column) {
   return rank;
 }
 
-// The rows' keys in one column: the smaller, the further up.
-void fill_keys(const RowTable& table, const SortBy& by, std::vector<Keyed>& items) {
-  const auto columns = columns_of(table.kind);
-  const auto info = std::find_if(columns.begin(), columns.end(), [&](const ColumnInfo& known) {
-    return known.column == by.column;
-  });
-  if (info != columns.end() && info->text()) {
-    const auto ranks = text_ranks(table, by.column);
-    for (Keyed& item : items) {
-      const uint64_t key = ranks[table.text_key(item.row, by.column)];
-      item.key = by.descending ? ~key : key;
+// A row's key in one column: the smaller, the further up.
+class KeyOf {
+ public:
+  KeyOf(const RowTable& table, const SortBy& by) : table_(table), by_(by) {
+    const ColumnInfo* info = find_column_info(table.kind, by.column);
+    if (info != nullptr && info->text()) ranks_ = text_ranks(table, by.column);
+  }
+  uint64_t operator()(uint32_t row) const {
+    if (!ranks_.empty()) {
+      const uint64_t key = ranks_[table_.text_key(row, by_.column)];
+      return by_.descending ? ~key : key;
     }
-    return;
-  }
-  for (Keyed& item : items) {
-    const auto value = table.number(item.row, by.column);
+    const auto value = table_.number(row, by_.column);
     // Signed as unsigned; what is unknown comes last, either way.
-    const uint64_t key = static_cast<uint64_t>(value.value_or(0)) ^ uint64_t { 1 } << 63;
-    item.key = !value ? ~uint64_t{0} : by.descending ? ~key : key;
+    if (!value) return ~uint64_t{0};
+    const uint64_t key = static_cast<uint64_t>(*value) ^ uint64_t { 1 } << 63;
+    return by_.descending ? ~key : key;
   }
+
+ private:
+  static const ColumnInfo* find_column_info(RowKind kind, Column column) {
+    for (const ColumnInfo& known : columns_of(kind)) {
+      if (known.column == column) return &known;
+    }
+    return nullptr;
+  }
+
+  const RowTable& table_;
+  SortBy by_;
+  std::vector<uint32_t> ranks_;  // of texts
+};
+
+void fill_keys(const RowTable& table, const SortBy& by, std::vector<Keyed>& items) {
+  const KeyOf key_of(table, by);
+  for (Keyed& item : items) item.key = key_of(item.row);
 }
 
 constexpr size_t kFewRows = 4096;  // sorted at once
@@ -146,6 +161,48 @@ void narrow(std::vector<Keyed>& items, size_t& offset, size_t limit) {
     // Not finer than single keys, or nothing won.
     if (shift == 0 || items.size() == size) return;
   }
+}
+
+// Rows that may be on the page, in their order, each with its key; `offset` then counts from the
+// first of them. Each key is found once: a sample tells between which two the page's must lie.
+// Where the sample misleads, all rows are given.
+// `last_column`: rows that are alike in it stay in their order, so that of many alike only those up
+// to the page's end count.
+std::vector<Keyed> near_page(const std::vector<uint32_t>& rows, const KeyOf& key_of, size_t& offset,
+                             size_t limit, bool last_column) {
+  constexpr size_t kSample = 1 << 16;
+  constexpr size_t kMargin = 1200;  // four deviations of a rank in it, and some
+  std::vector<Keyed> items;
+  uint64_t low = 0, high = ~uint64_t{0};
+  if (rows.size() > 4 * kSample) {
+    const size_t stride = rows.size() / kSample;
+    std::vector<uint64_t> sample;
+    uint32_t random = 1;  // numerical recipes' generator: rows may well have a period of their own
+    for (size_t at = 0; at + stride <= rows.size(); at += stride) {
+      random = random * 1'664'525 + 1'013'904'223;
+      sample.push_back(key_of(rows[at + (random >> 8) % stride]));
+    }
+    std::sort(sample.begin(), sample.end());
+    const size_t first = offset / stride, last = (offset + limit) / stride;
+    if (first > kMargin) low = sample[first - kMargin];
+    if (last + kMargin < sample.size()) high = sample[last + kMargin];
+    if (last_column && sample.front() == high && low == 0) low = high;
+    if (last_column && sample.front() == sample.back()) low = high = sample.front();
+  }
+  const size_t enough = last_column && low == high ? offset + limit : rows.size();
+  size_t before = 0;
+  for (const uint32_t row : rows) {
+    const uint64_t key = key_of(row);
+    before += key < low ? 1 : 0;
+    if (key >= low && key <= high && items.size() < enough) items.push_back({key, row});
+  }
+  if (before <= offset && before + items.size() >= offset + limit) {
+    offset -= before;
+    return items;
+  }
+  items.clear();
+  for (const uint32_t row : rows) items.push_back({key_of(row), row});
+  return items;
 }
 
 }  // namespace
@@ -294,12 +351,18 @@ std::vector<uint32_t> page_of(const RowTable& table, const std::vector<uint32_t>
                               const std::vector<SortBy>& sort, size_t offset, size_t limit) {
   offset = std::min(offset, rows.size());
   limit = std::min(limit, rows.size() - offset);
-  std::vector<Keyed> items(rows.size());
-  for (size_t i = 0; i < items.size(); ++i) items[i] = {0, rows[i]};
+  std::vector<Keyed> items;
+  if (sort.empty() || limit == 0) {
+    return {rows.begin() + static_cast<ptrdiff_t>(offset),
+            rows.begin() + static_cast<ptrdiff_t>(offset + limit)};
+  }
   // Column by column: what is left are the rows with the keys that the page has.
   for (const SortBy& by : sort) {
-    if (limit == 0 || items.empty()) break;
-    fill_keys(table, by, items);
+    if (&by == &sort.front()) {
+      items = near_page(rows, KeyOf(table, by), offset, limit, sort.size() == 1);
+    } else {
+      fill_keys(table, by, items);
+    }
     narrow(items, offset, limit);
     // The next column decides only among rows that are alike in this one.
     const bool alike = std::all_of(items.begin(), items.end(), [&](const Keyed& item) {
@@ -307,10 +370,9 @@ std::vector<uint32_t> page_of(const RowTable& table, const std::vector<uint32_t>
     });
     if (!alike || items.size() <= limit + kFewRows) break;
   }
-  // The rest is small, or all alike in the columns so far: sorted as a whole.
+  // The rest is small, or all alike in the columns so far: sorted as a whole. It is in the order of
+  // its numbers, as `rows` is.
   std::vector<Keyed> spare;
-  std::sort(items.begin(), items.end(),
-            [](const Keyed& a, const Keyed& b) { return a.row < b.row; });
   for (size_t turn = sort.size(); turn-- > 0;) {
     fill_keys(table, sort[turn], items);
     radix_sort(items, spare);

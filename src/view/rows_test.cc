@@ -79,6 +79,26 @@ TEST(Rows, APageIsWhatTheWholeOrderHasThere) {
   }
 }
 
+TEST(Rows, OfMostRowsASampleTellsWhichMayBeOnThePage) {
+  const auto input = random_index(15, 400'000, 40, 50);
+  const RowTable table = table_of(*input, RowKind::kEvents);
+  const std::vector<uint32_t> all = select(table, "", "").rows;
+  ASSERT_GT(all.size(), size_t{1} << 18);  // fewer are looked at as a whole
+  // Keys of one row each, of many rows, of two kinds, all alike; rows with a period of their own.
+  for (const char* sort : {"time:desc", "size", "size:desc", "kind", "kind:desc", "owner",
+                           "owner,size:desc", "step:desc", "thread,time:desc"}) {
+    const std::vector<uint32_t> sorted = select(table, "", sort).rows;
+    const auto order = sort_from_text(RowKind::kEvents, sort).value();
+    for (const size_t offset : {size_t{0}, size_t{99}, all.size() / 2, all.size() - 60}) {
+      const auto page = page_of(table, all, order, offset, 100);
+      const size_t to = std::min(offset + 100, all.size());
+      EXPECT_EQ(page, std::vector<uint32_t>(sorted.begin() + static_cast<ptrdiff_t>(offset),
+                                            sorted.begin() + static_cast<ptrdiff_t>(to)))
+          << sort << " at " << offset;
+    }
+  }
+}
+
 TEST(Rows, WhatIsUnknownComesLastEitherWay) {
   const auto input = random_index(5, 2000);
   const RowTable table = table_of(*input, RowKind::kBlocks);
