@@ -23,8 +23,11 @@ const stored = Number(readSetting('timeline.height'));
 const timelineHeight = signal(stored >= kLeast ? stored : 0);
 
 function heightOfTimeline(): number {
-  const most = Math.max(globalThis.innerHeight - 260, kLeast);
-  return Math.min(Math.max(timelineHeight.value || Math.round(globalThis.innerHeight * 0.46), kLeast), most);
+  const height = globalThis.innerHeight;
+  const most = Math.max(height - 260, kLeast);
+  // On a low screen the tables would be left with a few rows: there they have what the rest leaves.
+  const wanted = Math.min(Math.round(height * 0.46), Math.max(height - 490, kLeast));
+  return Math.min(Math.max(timelineHeight.value || wanted, kLeast), most);
 }
 
 export function App() {
