@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "import/find_inputs.h"
 #include "import/test_dumps.h"
 #include "trace/records.h"
 
@@ -279,6 +282,30 @@ TEST(ImportCsv, AFileWithoutAUsableRowIsOneClearLine) {
   EXPECT_THAT(OpenedFile("PK\x03\x04xxxxx", "snapshot.pickle").error(), HasSubstr("a pickle"));
   EXPECT_THAT(OpenedFile("FuncInfo,StartTime(ns),EndTime(ns),Thread Id,Process Id\n").error(),
               HasSubstr("Python functions only"));
+}
+
+TEST(OpenInput, WhatCannotBeReadSaysWhatToDo) {
+  EXPECT_THAT(OpenedFile("\x1F\x8B\x08 and so on", "dump.csv.gz").error(),
+              HasSubstr("the file is compressed; unpack it first"));
+  TestDirectory directory;
+  const auto pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_TRUE(find_inputs(pipe).ok());
+  EXPECT_THAT(open_input(pipe).error().message, HasSubstr("write it to a file first"));
+  // Not allowed, and not for root either: as somebody else.
+  const auto closed = directory / "memscope_dump_1.csv";
+  write_bytes(closed, csv(""));
+  ASSERT_EQ(::chmod(closed.c_str(), 0), 0);
+  const uid_t before = ::geteuid();
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  if (before == 0) {
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
+  const auto opened = open_input(closed);
+  if (before == 0) {
+    ASSERT_EQ(::seteuid(before), 0);
+  }
+  EXPECT_THAT(opened.error().message, HasSubstr("Permission denied; read it as the user who"));
 }
 
 TEST(ImportCsv, TheDirectoryOfTheProcessIsReadToo) {
