@@ -169,7 +169,7 @@ void Plan::keep_comparison(size_t pool, size_t most) {
 
 void Plan::keep_composition(size_t pool, size_t most, bool first) {
   const std::string number = std::to_string(pool);
-  const auto [t0, t1] = window(state().pools[pool].input);
+  const auto when = window(state().pools[pool].input);  // no binding: the lambda takes it
   const size_t before = answers_.used();
   const auto keep = [&](const char* by, const char* weight, const char* t) {
     const size_t used = answers_.used() - before;
@@ -177,7 +177,7 @@ void Plan::keep_composition(size_t pool, size_t most, bool first) {
     Values recorded = {{"pool", number}, {"by", by}, {"weight", weight}};
     if (*t != '\0') recorded["t"] = t;
     for (const char* limit : {"1500", "300", "50"}) {
-      const Values asked = {{"t0", t0}, {"t1", t1}, {"limit", limit}};
+      const Values asked = {{"t0", when.first}, {"t1", when.second}, {"limit", limit}};
       if (answers_.keep({"composition", recorded, asked}, std::min(most - used, most / 4))) break;
     }
   };
