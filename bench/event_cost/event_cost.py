@@ -5,7 +5,10 @@ recording. The events come from a stand-in for libc10 (fake_c10.cc), which calls
 through a slot of its own, as torch's does; each thread has a Python stack of `--depth` frames when
 it enters the loop. Prints one JSON object.
 
-    event_cost.py LIBC10 [--burst N] [--depth 30]
+With `--native N` the innermost N native frames are recorded, too; then the events of threads
+without Python (`plain`) come from N frames further in, so that there are as many.
+
+    event_cost.py LIBC10 [--burst N] [--depth 30] [--native N]
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ def at_depth(depth: int, call: Callable[[], None]) -> None:
 
 
 class Bench:
-    def __init__(self, library: str, burst: int, depth: int) -> None:
+    def __init__(self, library: str, burst: int, depth: int, native: int) -> None:
         self.library = ctypes.CDLL(library)
         size, timing = ctypes.c_size_t, ctypes.POINTER(Timing)
         double = ctypes.POINTER(ctypes.c_double)
@@ -54,8 +57,16 @@ class Bench:
         self.library.bench_cold.argtypes = [size, size, timing]
         self.library.bench_cold_native.argtypes = [size, size, timing]
         self.library.bench_worst.argtypes = [size, double, double]
+        self.library.bench_warm_native_deep.argtypes = [
+            ctypes.c_int,
+            ctypes.c_int,
+            size,
+            size,
+            timing,
+        ]
         self.burst = burst
         self.depth = depth
+        self.native = native
         self.status: Callable[[], dict[str, Any]] = dict
         self.pause = 0.0
 
@@ -85,7 +96,9 @@ class Bench:
                 self._deep(lambda: self.library.bench_warm(index, threads, rounds, live, slot))
 
             self.library.bench_reset()
-            if not stack:
+            if not stack and self.native:
+                self.library.bench_warm_native_deep(self.native, threads, rounds, live, timings)
+            elif not stack:
                 self.library.bench_warm_native(threads, rounds, live, timings)
             elif threads == 1:
                 body(0)
@@ -185,8 +198,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=2_000, help="of a cold measurement")
     parser.add_argument("--touch", type=int, default=4 << 20, help="bytes between cold events")
     parser.add_argument("--depth", type=int, default=30, help="frames of the Python stack")
+    parser.add_argument("--native", type=int, default=0, help="native frames to record")
     arguments = parser.parse_args()
-    bench = Bench(arguments.library, arguments.burst, arguments.depth)
+    bench = Bench(arguments.library, arguments.burst, arguments.depth, arguments.native)
     result: dict[str, Any] = {"depth": arguments.depth, "touch": arguments.touch}
 
     result["none"] = bench.all(arguments.pairs, arguments.touch)
@@ -197,7 +211,12 @@ def main() -> None:
     bench.status = session.agent.status
     with tempfile.TemporaryDirectory(dir=os.environ.get("MSMEMSCOPE_BENCH_DIR")) as name:
         folder = Path(name)
-        msmemscope.config(output_path=name, analysis="none", report_to="none")
+        msmemscope.config(
+            output_path=name,
+            analysis="none",
+            report_to="none",
+            call_stack=f"c:{arguments.native}" if arguments.native else "",
+        )
         result["idle"] = bench.all(arguments.pairs, arguments.touch)
         msmemscope.start()
         bench.pause = 0.4

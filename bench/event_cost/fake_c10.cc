@@ -106,6 +106,26 @@ void bench_warm_native(int threads, size_t rounds, size_t live, Timing* out) {
   for (std::thread& worker : workers) worker.join();
 }
 
+// The same from `frames` native frames further in.
+__attribute__((noinline)) void bench_warm_deep(int frames, size_t thread, int threads,
+                                               size_t rounds, size_t live, Timing* out) {
+  if (frames > 0) {
+    bench_warm_deep(frames - 1, thread, threads, rounds, live, out);
+  } else {
+    bench_warm(thread, threads, rounds, live, out);
+  }
+  asm volatile("" ::: "memory");  // not a tail call
+}
+void bench_warm_native_deep(int frames, int threads, size_t rounds, size_t live, Timing* out) {
+  std::vector<std::thread> workers;
+  workers.reserve(static_cast<size_t>(threads));
+  for (int i = 0; i < threads; ++i) {
+    workers.emplace_back(bench_warm_deep, frames, static_cast<size_t>(i), threads, rounds, live,
+                         out + i);
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
 // One event at a time, with `touch` bytes written and read between events, as the kernels of a
 // model would; only the events are timed. The mean of the middle 90 %: the ends are interrupts.
 // The clock's own cost is in both numbers; the run without

@@ -211,7 +211,8 @@ TEST(UnwindCfi, ALeafHasItsReturnAddressInTheRegister) {
 TEST(UnwindCfi, SurvivesDamage) {
   UnwindTables tables;
   Module libc;
-  ASSERT_TRUE(tables.modules.find(reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "qsort")), &libc));
+  ASSERT_TRUE(tables.modules.find(
+      reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")), &libc));
   const size_t size = static_cast<size_t>(libc.cfi.readable_end - libc.cfi.readable_begin);
   const size_t header = static_cast<size_t>(libc.cfi.header - libc.cfi.readable_begin);
   std::vector<uint8_t> copy(libc.cfi.readable_begin, libc.cfi.readable_end);
