@@ -199,6 +199,26 @@ TEST(CarriedRows, WithoutABlockTheyAreRowsAllTheSame) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(CarriedRows, OfEveryProcessInATree) {
+  // Process 8 has a mark and no block.
+  const TestDirectory directory;
+  const fs::path input = directory / "memscope_dump_1.csv";
+  write_bytes(input, csv("1,MALLOC,PTA,N/A,5,9,9,0,0x1,\"{size:8}\",,\n"
+                         "2,MSTX,Mark,\"x\",6,8,8,0,N/A,,,\n"));
+  ConvertRequest request;
+  request.inputs = {input.string()};
+  request.target = (directory / "tree").string();
+  request.is_directory = request.quiet = true;
+  EXPECT_EQ(convert(request), 0);
+  std::string found;
+  for (const auto& entry : fs::recursive_directory_iterator(directory / "tree")) {
+    if (entry.is_regular_file()) found += told(entry.path());
+  }
+  EXPECT_THAT(found, HasSubstr("MSTX Mark x 6 0 N/A \n"));
+  EXPECT_THAT(found, HasSubstr("MALLOC PTA N/A 5 0 "));
+  EXPECT_THAT(told(converted(input, directory / "a.csv")), HasSubstr("MALLOC"));
+}
+
 TEST(CarriedRows, RowsOfNoDeviceAtAll) {
   const std::string rows = "1,SYSTEM,START_TRACE,N/A,5,9,9,N/A,N/A,,,\n";
   expect_told(rows, "SYSTEM START_TRACE N/A 5 N/A N/A \n");

@@ -37,7 +37,8 @@ DumpFormat format_of(const Input& input) {
   return format != configs.end() && format->second == "db" ? DumpFormat::kDb : DumpFormat::kCsv;
 }
 
-DumpRequest dump_request(const Input& input, const ConvertRequest& request, Progress& progress) {
+DumpRequest dump_request(const Input& input, const ConvertRequest& request, bool several,
+                         Progress& progress) {
   DumpRequest dump;
   dump.settings = settings_of(configs_of(input));
   dump.settings.compat = request.compat;
@@ -46,6 +47,7 @@ DumpRequest dump_request(const Input& input, const ConvertRequest& request, Prog
   if (request.call_stack) set_call_stack(dump.settings, *request.call_stack);
   if (request.events) set_events(dump.settings, *request.events);
   dump.device = request.device;
+  dump.one_of_many = several;
   dump.name = input.info().path;
   dump.progress = [&progress](uint64_t done, uint64_t events) { progress.show(done, events); };
   return dump;
@@ -166,8 +168,8 @@ int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
       target.emplace(request.target, request.is_directory, format, request.compat, keep);
     }
     Progress progress;
-    auto report =
-        write_dump(input, process_of(input), dump_request(input, request, progress), *target);
+    auto report = write_dump(input, process_of(input),
+                             dump_request(input, request, inputs.size() > 1, progress), *target);
     progress.clear();
     if (!report) {
       status = fail(report.error().message);
@@ -182,6 +184,10 @@ int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
     if (target) target->remove_empty_directories();
   }
   remove_empty(made);
+  if (files == 0 && status == 0 && request.device && inputs.size() > 1) {
+    return fail(fmt::format("convert: {}: none of them has anything of {}", all_names(inputs),
+                            device_name(*request.device)));
+  }
   if (files == 0 && status == 0) {
     return fail(fmt::format("convert: {}: nothing was recorded in it, so there is nothing to write",
                             all_names(inputs)));
@@ -197,10 +203,18 @@ int convert(const ConvertRequest& request) {
   std::vector<Input> inputs;
   int status = 0;
   for (const std::string& path : paths.value()) {
-    auto opened = open_input(path);
+    auto opened =
+        open_input(path, request.is_directory ? WhichProcesses::kAll : WhichProcesses::kWithBlocks);
     if (!opened) {
       status = fail(opened.error().message);
       continue;
+    }
+    if (const ImportedFile* file = opened.value().front().imported_file();
+        file != nullptr && file->processes.size() > opened.value().size()) {
+      say(fmt::format(
+          "{}: {} of its {} processes left out, for want of a block: a file holds one "
+          "process, -o DIR/ has all",
+          path, file->processes.size() - opened.value().size(), file->processes.size()));
     }
     for (Input& input : opened.value()) inputs.push_back(std::move(input));
   }

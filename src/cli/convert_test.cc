@@ -75,6 +75,18 @@ TEST(Convert, TwoDumpsOfOneDeviceDoNotReplaceEachOther) {
   EXPECT_THAT(files_in(made.at("again")), SizeIs(2));
 }
 
+TEST(Convert, OneDeviceOfADumpIsThatFile) {
+  const TwoDevices made;
+  ConvertRequest request = into(made.tree(), made.at("cpu"));
+  request.device = device_from_name("cpu");
+  EXPECT_EQ(convert(request), 0);
+  ASSERT_THAT(files_in(made.at("cpu")), SizeIs(1));
+  EXPECT_NE(files_in(made.at("cpu")).begin()->find("device_cpu"), std::string::npos);
+  request = into(made.tree(), made.at("cuda"));
+  request.device = device_from_name("cuda:0");
+  EXPECT_EQ(convert(request), 2);
+}
+
 TEST(Convert, NoDumpIsAddedToTheDumpsThatAreTheInput) {
   const TwoDevices made;
   const auto before = files_in(made.tree());

@@ -86,6 +86,7 @@ Result<std::vector<Device>> choose_devices(const DumpSurvey& survey, const DumpR
     for (const Device& device : devices) {
       if (device == *request.device) return std::vector<Device>{device};
     }
+    if (request.one_of_many) return std::vector<Device>{};
     return Error{request.name + ": has nothing of " + device_name(*request.device) +
                  (names.empty() ? "" : ", only of " + names)};
   }

@@ -29,6 +29,7 @@ namespace memscope {
 struct DumpRequest {
   DumpSettings settings;
   std::optional<Device> device;                                  // only this one
+  bool one_of_many = false;                                      // another may have the device
   std::string name;                                              // of the input, for messages
   std::function<void(uint64_t done, uint64_t events)> progress;  // now and then; may be empty
 };
@@ -99,7 +100,8 @@ Result<DumpReport> write_dump(Input& input, DumpProcess process, const DumpReque
   });
   auto steps = check_steps(process.steps, request);
   if (!steps) return steps.error();
-  if (!survey.has_rows) return DumpReport{.events = survey.events};  // no file
+  if (!survey.has_rows || (request.one_of_many && devices.value().empty()))
+    return DumpReport{.events = survey.events};  // no file
 
   auto files = target.open(process.pid, process.identity, survey.first_time, devices.value());
   if (!files) return files.error();

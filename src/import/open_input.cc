@@ -88,13 +88,15 @@ uint64_t Input::lost_frees() const {
 
 namespace {
 
-// An input a process; those without a block are left out where others have some.
-std::vector<Input> inputs_of(InputKind kind, const std::shared_ptr<const ImportedFile>& file) {
+// An input a process.
+std::vector<Input> inputs_of(InputKind kind, const std::shared_ptr<const ImportedFile>& file,
+                             WhichProcesses which) {
   const auto has_blocks = [](const ImportedProcess& process) {
     return process.allocs + process.frees + process.seeds != 0;
   };
   const std::vector<ImportedProcess>& processes = file->processes;
-  const bool any = std::any_of(processes.begin(), processes.end(), has_blocks);
+  const bool any = which == WhichProcesses::kWithBlocks &&
+                   std::any_of(processes.begin(), processes.end(), has_blocks);
   std::vector<Input> inputs;
   for (size_t i = 0; i < processes.size(); ++i) {
     if (any && !has_blocks(processes[i])) continue;
@@ -110,7 +112,7 @@ Error refuse(const std::filesystem::path& path, const std::string& why) {
 
 }  // namespace
 
-Result<std::vector<Input>> open_input(const std::filesystem::path& path) {
+Result<std::vector<Input>> open_input(const std::filesystem::path& path, WhichProcesses which) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   const bool is_file = std::filesystem::is_regular_file(status);
@@ -135,12 +137,12 @@ Result<std::vector<Input>> open_input(const std::filesystem::path& path) {
     case FileKind::kCsv: {
       auto file = import_csv(path);
       if (!file) return file.error();
-      return inputs_of(InputKind::kCsv, file.value());
+      return inputs_of(InputKind::kCsv, file.value(), which);
     }
     case FileKind::kDb: {
       auto file = import_db(path);
       if (!file) return file.error();
-      return inputs_of(InputKind::kDb, file.value());
+      return inputs_of(InputKind::kDb, file.value(), which);
     }
     case FileKind::kEmpty:
       return refuse(path, "the file is empty (0 bytes)");

@@ -88,7 +88,10 @@ class Input {
   std::unique_ptr<ImportedEvents> imported_;
 };
 
-// One file, or the directory of one traced process.
-Result<std::vector<Input>> open_input(const std::filesystem::path& path);
+// One file, or the directory of one traced process. Of a file with several processes those without
+// a block are left out where others have some, unless all are asked for.
+enum class WhichProcesses : uint8_t { kWithBlocks, kAll };
+Result<std::vector<Input>> open_input(const std::filesystem::path& path,
+                                      WhichProcesses which = WhichProcesses::kWithBlocks);
 
 }  // namespace memscope

@@ -36,10 +36,11 @@ RowAttributes::RowAttributes(std::string_view attr) {
   for (std::string_view key, value; pairs.next(key, value);) {
     // What had escapes does not outlive the next key; nothing but a label has any.
     const bool lasts = value.data() >= attr.data() && value.data() <= attr.data() + attr.size();
+    others = others || (!lasts && key != "owner");
     if (key == "owner") {
       owner = value.substr(0, kMaxRowText);
     } else if (!lasts) {
-      others = true;
+      continue;
     } else if (key == "size") {
       size = value;
     } else if (key == "used") {
