@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "cli/convert_perfetto.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -219,6 +220,7 @@ int convert(const ConvertRequest& request) {
     for (Input& input : opened.value()) inputs.push_back(std::move(input));
   }
   if (inputs.empty()) return status;
+  if (is_perfetto(request)) return std::max(status, convert_to_perfetto(inputs, request));
   return std::max(status, convert_all(inputs, request));
 }
 

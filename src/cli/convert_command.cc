@@ -47,7 +47,8 @@ void describe(CLI::App& app, Arguments& arguments) {
                "all runs of a directory of runs, not just the newest")
       ->group(kWhat);
   app.add_option("-o,--output", arguments.output,
-                 "FILE.csv, FILE.db (one device), or DIR/ (a file each device and process)")
+                 "FILE.csv, FILE.db (one device), FILE.json.gz (all), or DIR/ (a file each device "
+                 "and process)")
       ->group(kWhere)
       ->type_name("PATH");
   app.add_option("--format", arguments.format,
@@ -66,10 +67,10 @@ std::string help_text() {
   CLI::App app;
   describe(app, arguments);
   return "Writes an input as msMemScope's csv or db, for its scripts and for MindStudio\n"
-         "Insight (which reads db).\n"
+         "Insight (which reads db), or as a trace for Perfetto's UI.\n"
          "\n"
          "Usage\n"
-         "  msmemscope convert INPUT -o FILE.csv|FILE.db|DIR/ [options]\n"
+         "  msmemscope convert INPUT -o FILE.csv|.db|.json.gz|DIR/ [options]\n"
          "\n"
          "INPUT is a run's directory, the trace of one process, or a csv or db. It is\n"
          "never changed. A directory gets msMemScope's own tree:\n"
@@ -107,13 +108,13 @@ Result<void> set_target(const std::string& output, ConvertRequest& request) {
     request.format = DumpFormat::kCsv;
   } else if (output.ends_with(".db")) {
     request.format = DumpFormat::kDb;
-  } else if (output.ends_with(".pickle") || output.ends_with(".json.gz")) {
+  } else if (output.ends_with(".pickle")) {
     return Error{
-        fmt::format("convert: {}: this kind of file cannot be written yet, only .csv and "
-                    ".db",
+        fmt::format("convert: {}: this kind of file cannot be written yet, only .csv, .db and "
+                    ".json.gz",
                     output)};
-  } else {
-    return refuse("-o", output, "FILE.csv, FILE.db, or a directory: DIR/");
+  } else if (!output.ends_with(".json.gz")) {  // Perfetto's, see convert_perfetto.h
+    return refuse("-o", output, "FILE.csv, FILE.db, FILE.json.gz, or a directory: DIR/");
   }
   const fs::path parent = fs::path(output).parent_path();
   if (!parent.empty() && !fs::is_directory(parent, error)) {

@@ -212,7 +212,7 @@ std::string launcher_help() {
       "  analyze INPUT...       print the diagnosis\n"
       "  info INPUT             what is in it, and how complete it is\n"
       "  compare BASE NEW       what NEW holds that BASE does not\n"
-      "  convert INPUT -o PATH  the same as msMemScope's csv or db\n"
+      "  convert INPUT -o PATH  as msMemScope's csv or db, or for Perfetto\n"
       "  view INPUT...          the viewer, in a browser\n"
       "  report INPUT -o FILE   the viewer's page as one file, to send away\n";
   text += option_help(app);
