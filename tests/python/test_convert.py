@@ -187,7 +187,10 @@ def test_a_file_holds_one_process_and_one_device(command: str, synth: Path, tmp_
     ("words", "said"),
     [
         (["-o", "x.pickle"], "cannot be written yet"),
-        (["-o", "x.txt"], '-o is "x.txt"; allowed: FILE.csv, FILE.db, FILE.json.gz, or a directory'),
+        (
+            ["-o", "x.txt"],
+            '-o is "x.txt"; allowed: FILE.csv, FILE.db, FILE.json.gz, or a directory',
+        ),
         (["-o", "no/such/x.csv"], "there is no directory no/such"),
         ([], "say where to write"),
         (["-o", "x.csv", "--steps", "5:2"], '--steps is "5:2"'),
