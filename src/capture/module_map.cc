@@ -19,13 +19,15 @@ uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
-// Word by word, since others may be reading or writing at the same time.
+// Word by word, since others may be reading or writing at the same time. No store is seen before
+// the version that was stored before it, and a version loaded afterwards is not older than the
+// words.
 template <typename T>
 void copy_words(const T& from, T* to) {
   const auto* source = reinterpret_cast<const uint64_t*>(&from);
   auto* target = reinterpret_cast<uint64_t*>(to);
   for (size_t i = 0; i < sizeof(T) / sizeof(uint64_t); ++i) {
-    __atomic_store_n(target + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(target + i, __atomic_load_n(source + i, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
   }
 }
 
@@ -229,10 +231,9 @@ bool ModuleMap::build() {
   left_out_.store(pass.left_out, std::memory_order_relaxed);
   const bool gone = pass.known < count_of(version);
   version_.store(version + 1, std::memory_order_release);
-  // No store below, or of the next update, is seen by who still sees the last version.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Free from now on: who still sees the last version will see this one after reading them.
   for (size_t i = 0; i < pass.before; ++i) {
-    if (!pass.seen[i]) __atomic_store_n(&modules_[i].serial, 0, __ATOMIC_RELAXED);
+    if (!pass.seen[i]) __atomic_store_n(&modules_[i].serial, 0, __ATOMIC_RELEASE);
   }
   return gone;
 }
@@ -253,7 +254,6 @@ bool ModuleMap::copy(uint64_t version, size_t index, Module* out) const {
   copy_words(order_of(version)[index], &place);
   if (place.module >= kMaxModules) return false;  // torn
   copy_words(modules_[place.module], out);
-  std::atomic_thread_fence(std::memory_order_acquire);
   return version_.load(std::memory_order_relaxed) == version;
 }
 
@@ -264,7 +264,7 @@ bool ModuleMap::find(uint64_t pc, Module* out) const noexcept {
   size_t low = 0, high = count_of(version);  // all before low begin at or before pc
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (__atomic_load_n(&order[middle].begin, __ATOMIC_RELAXED) <= pc) {
+    if (__atomic_load_n(&order[middle].begin, __ATOMIC_ACQUIRE) <= pc) {
       low = middle + 1;
     } else {
       high = middle;
