@@ -11,52 +11,41 @@ bool MarkLeaks::wanted(uint64_t window) const {
   return options_.all ? window >= options_.start_index : window == options_.start_index;
 }
 
-void MarkLeaks::feed(const Event& event) {
-  switch (event.kind) {
-    case EventKind::kAlloc:
-      alloc(event);
-      break;
-    case EventKind::kFree: {
-      devices_.try_emplace(event.where.device, State{.marks = marks_of_all_});
-      const uint64_t key = block_key(event.addr, event.where);
-      live_.erase(key, BlockKeyHash{}(key));  // by key: see Replay::free()
-      break;
-    }
-    case EventKind::kRecord: {
-      if (event.record_kind != static_cast<uint8_t>(Kind::kMark)) break;
-      const auto record = decode_record<MarkRecord>(event.words);
-      if (!record || record->action != 0 || record->text != options_.mark) break;
-      if (event.where == Where{}) {
-        ++marks_of_all_;
-        for (auto& [device, state] : devices_) mark(state);
-      } else {
-        const auto [at, fresh] =
-            devices_.try_emplace(event.where.device, State{.marks = marks_of_all_});
-        mark(at->second);
-      }
-      break;
-    }
-    case EventKind::kSeed:  // there before: no round's
-    case EventKind::kWindow:
-      break;
-  }
+MarkLeaks::State& MarkLeaks::state_of(Device device) {
+  return devices_.try_emplace(device, State{.marks = marks_of_all_}).first->second;
 }
 
-void MarkLeaks::alloc(const Event& event) {
-  State& state =
-      devices_.try_emplace(event.where.device, State{.marks = marks_of_all_}).first->second;
-  const uint64_t key = block_key(event.addr, event.where);
-  // Segment s begins with mark s - 1, which is window s - 1's A.
-  const bool counts = state.marks != 0 && wanted(state.marks - 1);
-  if (!counts) {
-    live_.erase(key, BlockKeyHash{}(key));  // what it replaces was freed unseen
-    return;
+void MarkLeaks::feed(const Event& event) {
+  if (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) {
+    state_of(event.where.device);
+  } else if (event.kind == EventKind::kRecord &&
+             event.record_kind == static_cast<uint8_t>(Kind::kMark)) {
+    mark(event);
   }
-  live_[key] = {event.size, event.time, state.marks};
+  blocks_.feed(event, *this);
+}
+
+bool MarkLeaks::begins(BlockLife&, const Event& event) {
+  if (event.kind == EventKind::kSeed) return false;
+  State& state = state_of(event.where.device);
+  // Segment s begins with mark s - 1, which is window s - 1's A.
+  if (state.marks == 0 || !wanted(state.marks - 1)) return false;
   std::vector<Birth>& births = state.births[state.marks];
-  births.push_back({key, event.addr, event.time, event.where});
+  births.push_back({block_key(event.addr, event.where), event.addr, event.time, event.where});
   // Those that are dead already need no place: at most as many again as are alive.
-  if (births.size() > 1024 && births.size() > 2 * live_.size()) prune(births);
+  if (births.size() > 1024 && births.size() > 2 * blocks_.live().size()) prune(births);
+  return true;
+}
+
+void MarkLeaks::mark(const Event& event) {
+  const auto record = decode_record<MarkRecord>(event.words);
+  if (!record || record->action != 0 || record->text != options_.mark) return;
+  if (event.where == Where{}) {
+    ++marks_of_all_;
+    for (auto& [device, state] : devices_) mark(state);
+  } else {
+    mark(state_of(event.where.device));
+  }
 }
 
 void MarkLeaks::mark(State& state) {
@@ -66,8 +55,8 @@ void MarkLeaks::mark(State& state) {
 }
 
 bool MarkLeaks::alive(const Birth& birth, uint64_t* size) const {
-  const auto found = live_.find(birth.key);
-  if (found == live_.end() || found->second.time != birth.time) return false;
+  const auto found = blocks_.live().find(birth.key);
+  if (found == blocks_.live().end() || found->second.birth != birth.time) return false;
   if (size != nullptr) *size = found->second.size;
   return true;
 }
@@ -89,7 +78,6 @@ void MarkLeaks::close(State& state, uint64_t segment, bool at_end) {
       if (window.leaks.size() < MarkWindow::kMaxLeaks) {
         window.leaks.push_back({birth.where, birth.addr, size, birth.time});
       }
-      live_.erase(birth.key, BlockKeyHash{}(birth.key));  // said once
     }
     state.births.erase(births);
   }

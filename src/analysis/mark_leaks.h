@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "core/event.h"
+#include "replay/block_tracker.h"
 #include "replay/event_source.h"
-#include "replay/live_blocks.h"
-#include "tsl/robin_map.h"
 
 namespace memscope {
 
@@ -60,11 +59,15 @@ class MarkLeaks {
   // The devices with memory events or marks, ascending.
   std::vector<MarkedDevice> finish();
 
+  // As a BlockSink. What was there before its round, or is of a round that nobody asks for, is not
+  // kept.
+  bool begins(BlockLife& block, const Event& event);
+  void ends(const BlockLife&, const BlockEnd&) {}
+  void returns(BlockLife&, const Event&) {}
+  void unknown_free(const Event&) {}
+
  private:
   // Segment s of a device lies between its marks s - 1 and s: 0 is before the first.
-  struct Live {
-    uint64_t size = 0, time = 0, segment = 0;
-  };
   struct Birth {
     uint64_t key = 0, addr = 0, time = 0;
     Where where;
@@ -75,7 +78,8 @@ class MarkLeaks {
     std::vector<MarkWindow> windows;
   };
   bool wanted(uint64_t window) const;
-  void alloc(const Event& event);
+  State& state_of(Device device);
+  void mark(const Event& event);
   void mark(State& state);
   void close(State& state, uint64_t segment, bool at_end);
   void prune(std::vector<Birth>& births) const;
@@ -84,7 +88,7 @@ class MarkLeaks {
   MarkLeaksOptions options_;
   std::map<Device, State> devices_;
   uint64_t marks_of_all_ = 0;  // without a device
-  tsl::robin_map<uint64_t, Live, BlockKeyHash> live_;
+  BlockTracker<BlockLife> blocks_;
 };
 
 // Reads the whole source, which must stand at its beginning.

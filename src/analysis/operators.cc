@@ -60,16 +60,15 @@ void OperatorCollector::feed(const Event& event) {
     case EventKind::kRecord:
       if (event.record_kind == static_cast<uint8_t>(Kind::kLaunch)) launch(event);
       break;
-    case EventKind::kSeed:  // there already: nobody's delta
-      if (hands_out(event.where.layer)) live_[block_key(event.addr, event.where)] = event.size;
-      break;
     case EventKind::kAlloc:
     case EventKind::kFree:
-      if (hands_out(event.where.layer)) memory(event);
+    case EventKind::kSeed:
+      if (!hands_out(event.where.layer)) return;
       break;
     case EventKind::kWindow:
       break;
   }
+  blocks_.feed(event, *this);
 }
 
 void OperatorCollector::launch(const Event& event) {
@@ -103,30 +102,42 @@ void OperatorCollector::end(ThreadId thread, StringId name, Device device) {
   run_.devices[device].push_back({name, bytes});
 }
 
-void OperatorCollector::memory(const Event& event) {
-  const uint64_t key = block_key(event.addr, event.where);
-  int64_t change = 0;
-  uint64_t size = event.size;
+bool OperatorCollector::begins(BlockLife& block, const Event& event) {
   if (event.kind == EventKind::kAlloc) {
-    uint64_t& live = live_[key];
-    change = static_cast<int64_t>(event.size) - static_cast<int64_t>(live);
-    live = event.size;
-  } else if (const auto found = live_.find(key); found != live_.end()) {
-    size = found->second;
-    change = -static_cast<int64_t>(size);
-    live_.erase(found);
+    changed(event.thread, event.where.device, static_cast<int64_t>(block.size));
+    next_row(event.where, block.size);
   }
-  const Device device = event.where.device;
-  if (measure_ == Measure::kNextRow) {
-    if (event.where.layer != Layer::kPool && event.where.layer != Layer::kPoolMindSpore) return;
-    std::vector<OperatorValue>& values = run_.devices[device];
-    size_t& from = without_row_[device];
-    for (; from < values.size(); ++from) values[from].bytes = static_cast<int64_t>(size);
-    return;
-  }
-  net(event.thread, device) += change;
-  const OpenOperators::Open* in = open_.innermost(event.thread);
-  if (in == nullptr || in->device != device) run_.outside[device] += change;
+  return true;
+}
+
+void OperatorCollector::ends(const BlockLife& block, const BlockEnd& end) {
+  // Freed while nothing was recorded: no operator of the recording did it.
+  if (end.how == BlockEnding::kUnseeded || end.how == BlockEnding::kReseeded) return;
+  changed(end.thread, block.place().device, -static_cast<int64_t>(block.size));
+  if (end.how == BlockEnding::kFreed) next_row(block.place(), block.size);
+}
+
+void OperatorCollector::returns(BlockLife& block, const Event& event) {
+  changed(event.thread, block.place().device, static_cast<int64_t>(block.size));
+}
+
+void OperatorCollector::unknown_free(const Event& event) {
+  next_row(event.where, event.size);
+}
+
+void OperatorCollector::changed(ThreadId thread, Device device, int64_t bytes) {
+  if (measure_ != Measure::kDelta) return;
+  net(thread, device) += bytes;
+  const OpenOperators::Open* in = open_.innermost(thread);
+  if (in == nullptr || in->device != device) run_.outside[device] += bytes;
+}
+
+void OperatorCollector::next_row(Where where, uint64_t size) {
+  if (measure_ != Measure::kNextRow) return;
+  if (where.layer != Layer::kPool && where.layer != Layer::kPoolMindSpore) return;
+  std::vector<OperatorValue>& values = run_.devices[where.device];
+  size_t& from = without_row_[where.device];
+  for (; from < values.size(); ++from) values[from].bytes = static_cast<int64_t>(size);
 }
 
 }  // namespace memscope

@@ -18,8 +18,8 @@
 
 #include "core/event.h"
 #include "core/stacks.h"
+#include "replay/block_tracker.h"
 #include "replay/event_source.h"
-#include "replay/live_blocks.h"
 #include "tsl/robin_map.h"
 
 namespace memscope {
@@ -77,9 +77,16 @@ class OperatorCollector {
   void feed(const Event& event);
   OperatorRun finish() { return std::move(run_); }
 
+  // As a BlockSink. What was there already is nobody's delta.
+  bool begins(BlockLife& block, const Event& event);
+  void ends(const BlockLife& block, const BlockEnd& end);
+  void returns(BlockLife& block, const Event& event);
+  void unknown_free(const Event& event);
+
  private:
   void launch(const Event& event);
-  void memory(const Event& event);
+  void changed(ThreadId thread, Device device, int64_t bytes);
+  void next_row(Where where, uint64_t size);
   int64_t& net(ThreadId thread, Device device);
   void end(ThreadId thread, StringId name, Device device);
 
@@ -88,7 +95,7 @@ class OperatorCollector {
   StringTable& names_;
   OpenOperators open_;
   OperatorRun run_;
-  tsl::robin_map<uint64_t, uint64_t, BlockKeyHash> live_;  // block key -> size
+  BlockTracker<BlockLife> blocks_;  // of the layers that hand memory to the program
   std::map<std::pair<ThreadId, Device>, int64_t> net_;
   std::map<std::pair<ThreadId, Device>, int64_t> net_at_launch_;
   std::map<Device, size_t> without_row_;  // the first of a device's values with no row after it

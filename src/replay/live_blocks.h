@@ -11,17 +11,25 @@
 
 namespace memscope {
 
-struct Block {
+// What must be known of any live block to tell which event ends it (block_tracker.h).
+struct BlockLife {
   uint64_t size : 48 = 0;
-  uint64_t preexisting : 1 = 0;   // there before the hooks came
-  uint64_t fate_unknown : 1 = 0;  // its history has a hole: never accused
-  uint64_t unused : 14 = 0;
-  uint64_t birth = 0;   // ns since the epoch, 0 = before the hooks came
-  uint32_t group = 0;   // index into the replay's groups
-  uint32_t step = 0;    // in which it was born; 0 = before start() or the first range
-  uint32_t window = 0;  // the last recording window that saw it
-  uint32_t owner = 0;   // index into the replay's owners, 0 = not told
+  uint64_t where : 16 = 0;        // Where::packed
+  uint64_t birth = 0;             // ns since the epoch, 0 = before the hooks came
+  uint32_t window : 31 = 0;       // the last recording window that saw it
+  uint32_t fate_unknown : 1 = 0;  // its history has a hole: never accused
+
+  Where place() const { return Where::unpack(static_cast<uint16_t>(where)); }
+  bool preexisting() const { return birth == 0; }
 };
+
+// What replay keeps of it.
+struct Block : BlockLife {
+  uint32_t group = 0;  // index into the replay's groups
+  uint32_t step = 0;   // in which it was born; 0 = before start() or the first range
+  uint32_t owner = 0;  // index into the replay's owners, 0 = not told
+};
+static_assert(sizeof(Block) == 32);
 
 // Addresses use 48 bits on x86-64 and AArch64 Linux unless a program asks for more; where the top
 // bits are in use, two layers' keys could collide only for addresses 2^48 apart.
@@ -39,6 +47,8 @@ struct BlockKeyHash {
   }
 };
 
-using LiveBlocks = tsl::robin_map<uint64_t, Block, BlockKeyHash>;
+template <typename Kept>
+using BlockMap = tsl::robin_map<uint64_t, Kept, BlockKeyHash>;
+using LiveBlocks = BlockMap<Block>;
 
 }  // namespace memscope

@@ -21,6 +21,9 @@
 
 namespace memscope {
 
+// How far two threads' clocks may disagree.
+inline constexpr uint64_t kClockSkewNs = 3000;
+
 class AddressOrder {
  public:
   static constexpr size_t kMaxNotes = 1024;

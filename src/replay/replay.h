@@ -7,7 +7,7 @@
 //  * Memory is bounded by live blocks and by distinct stacks (at most 256 points each), not by the
 //    number of events or steps.
 //  * No event is an error: a free of an unknown address is counted; an alloc on a live address is
-//    put in order or counted as ambiguous (order.h).
+//    put in order or counted as ambiguous (block_tracker.h).
 //  * Over stop() and start() a block that is seeded again with its birth is the same block and
 //    keeps its stack; one that is not was freed in between, and its address may be used again at
 //    once; one seeded without ever having been seen has no stack and is never accused. A gap
@@ -24,10 +24,10 @@
 
 #include "core/event.h"
 #include "replay/block_notes.h"
+#include "replay/block_tracker.h"
 #include "replay/event_source.h"
 #include "replay/history.h"
 #include "replay/live_blocks.h"
-#include "replay/order.h"
 #include "replay/side_records.h"
 #include "replay/step_curves.h"
 #include "replay/steps.h"
@@ -35,7 +35,7 @@
 namespace memscope {
 
 struct ReplayOptions {
-  uint64_t skew_ns = 3000;       // how far two threads' clocks may disagree
+  uint64_t skew_ns = kClockSkewNs;
   uint32_t first_step = 0;       // what came before is one bucket; 0 = from the beginning
   uint32_t last_step = 0;        // judge the blocks alive at the end of this step; 0 = at the end
   std::optional<Device> device;  // only this one
@@ -73,43 +73,26 @@ class Replay {
   void feed(const Event& event);
   ReplayResult finish();
 
- private:
-  void alloc(const Event& event);
-  void free(const Event& event);
-  void seed(const Event& event);
-  void window(const Event& event);
-  void record(const Event& event);
-  void undo(const Event& event);
+  // As a BlockSink: curves and totals follow the blocks.
+  bool begins(Block& block, const Event& event);
+  void ends(const Block& block, const BlockEnd& end);
+  void returns(Block& block, const Event& event);
+  void unknown_free(const Event& event);
 
-  void attend(const Event& event);
+ private:
+  bool left_out(const Event& event) const {
+    return options_.device && event.where.device != *options_.device;
+  }
+  void record(const Event& event);
+  void end_steps(const Event& event);
   void end_step();
-  void forget_unseeded();
   std::vector<LiveBlock> list_live() const;
 
   ReplayOptions options_;
   TimeOf time_of_;
-  AddressOrder order_;
-  LiveBlocks live_;
+  BlockTracker<Block> blocks_;
   StepCurves curves_;
   BlockNotes notes_;
-
-  // An event after this needs more than its block: a step is over, or what was not seeded is gone.
-  uint64_t attention_ = 0;
-
-  // Windows.
-  uint32_t window_ = 0;
-  bool recording_ = false, first_window_ = true, forget_pending_ = false;
-  uint64_t window_time_ = 0, stop_time_ = 0;
-  tsl::robin_map<uint64_t, uint64_t, BlockKeyHash> freed_in_window_;  // unknown to us: key -> time
-
-  struct Freed {
-    uint64_t key = 0;
-    Block block;
-  };
-  static constexpr size_t kUndoDepth = 64;
-  Freed freed_[kUndoDepth];
-  size_t freed_at_ = 0;
-
   ReplayResult result_;
 };
 

@@ -65,6 +65,8 @@ struct SideRecords {
   using TimeOf = std::function<uint64_t(uint64_t ticks)>;
   // Takes a kRecord event of a kind that concerns no block; others are ignored.
   void add(const Event& event, const TimeOf& time_of);
+  // Takes a kWindow event; `paused_at` is the stop that a start follows, 0 = none.
+  void window(const Event& event, bool was_recording, uint64_t paused_at);
 };
 
 }  // namespace memscope

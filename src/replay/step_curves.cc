@@ -60,12 +60,6 @@ void StepCurves::told(Pool& pool, const Event& event, int64_t change) {
   pool.reserved.peak = std::max(pool.reserved.peak, event.reserved);
 }
 
-void StepCurves::settle() {
-  for (Pool& pool : pools_) {
-    if (!pool.has_totals) pool.now = pool.live_bytes;
-  }
-}
-
 void StepCurves::point(Group& group, uint32_t bucket) {
   const CurvePoint point{bucket, group.live_blocks, group.live_bytes};
   if (!group.live.empty() && group.live.back().bucket == bucket) {

@@ -84,8 +84,11 @@ class StepCurves {
     pool.step_min = std::min(pool.step_min, pool.now);
     pool.step_max = std::max(pool.step_max, pool.now);
   }
-  // Where pools do not tell their totals: the level is what is alive.
-  void settle();
+  // Where the pool does not tell its totals: the level is what is alive.
+  void settle(uint32_t group) {
+    Pool& pool = pool_of_group(group);
+    if (!pool.has_totals) pool.now = pool.live_bytes;
+  }
 
   // True where that was the last one.
   bool end_step();

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "analysis/statement.h"
+#include "replay/order.h"
 #include "view/api.h"
 #include "view/text.h"
 
@@ -75,14 +76,13 @@ Json neighbours_json(const PoolAt& at, uint32_t block, uint32_t state) {
 }
 
 Json holders_json(const PoolAt& at, uint32_t block) {
-  constexpr uint64_t kSkewNs = 3000;
   constexpr size_t kMost = 20;
   Json list = Json::array();
   const uint64_t birth = at.input->origin + at.pool->begin_time(block);
   for (const HolderSeen& holder : at.input->side.holders) {
     if (holder.addr != at.pool->address[block] || at.pool->free_event[block] != kAlive) continue;
     if (holder.birth != 0 &&
-        std::max(holder.birth, birth) - std::min(holder.birth, birth) > kSkewNs) {
+        std::max(holder.birth, birth) - std::min(holder.birth, birth) > kClockSkewNs) {
       continue;
     }
     Json path = Json::array();

@@ -1,4 +1,4 @@
-// HOT PATH: feed, alloc, free, append.
+// HOT PATH: feed, begins, ends, append.
 #include "view/index_builder.h"
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 namespace memscope::view {
 namespace {
 
-constexpr size_t kMaxFreedInWindow = 1u << 16;  // as replay.cc
 constexpr size_t kMaxNames = 100'000;
 
 }  // namespace
@@ -26,17 +25,13 @@ void IndexBuilder::feed(const Event& event) {
   last_ = std::max(last_, event.time);
   switch (event.kind) {
     case EventKind::kAlloc:
-      if (forget_pending_ && event.time > window_time_) [[unlikely]]
-        forget_unseeded();
-      alloc(event);
+      blocks_.alloc(event, *this);
       break;
     case EventKind::kFree:
-      if (forget_pending_ && event.time > window_time_) [[unlikely]]
-        forget_unseeded();
-      free(event);
+      blocks_.free(event, *this);
       break;
     case EventKind::kSeed:
-      seed(event);
+      blocks_.seed(event, *this);
       break;
     case EventKind::kWindow:
       window(event);
@@ -143,150 +138,53 @@ void IndexBuilder::totals(Pool& pool, const Event& event) {
   }
 }
 
-void IndexBuilder::alloc(const Event& event) {
-  if (event.size == 0) return;
+bool IndexBuilder::begins(Live& live, const Event& event) {
   Pool& pool = pool_of(event.where);
-  if (pool.full) return;
-  const uint64_t key = block_key(event.addr, event.where);
-  const auto [at, fresh] = live_.try_emplace(key);
-  uint64_t flags = 0;
-  if (!fresh) [[unlikely]] {
-    end_block(pool, at->second.block, event.time, event.thread, kEndUnseen);
-    order_.displaced(key, event.thread, event.time);
-  } else if (order_.unknown_near(event.time)) [[unlikely]] {
-    if (order_.maybe_freed(key, event.thread, event.time)) flags = kFateUnknown;
+  if (pool.full) return false;
+  uint64_t flags = live.fate_unknown != 0 ? kFateUnknown : 0;
+  if (event.kind == EventKind::kSeed) {
+    flags |= kSeeded;
+    if (live.preexisting()) flags |= kPreexisting;
   }
-  const uint32_t block = begin_block(pool, event, flags);
-  if (block == 0) {
-    live_.erase(key);
-    return;
-  }
-  at.value() = {block, window_, event.time};
+  live.block = begin_block(pool, event, flags);
+  if (live.block == 0) return false;
   if (event.has_totals) totals(pool, event);
+  return true;
 }
 
-void IndexBuilder::free(const Event& event) {
-  const uint64_t key = block_key(event.addr, event.where);
-  if (!order_.quiet() && order_.takes(key, event.thread, event.time)) [[unlikely]]
-    return;
-  const auto at = live_.find(key);
-  if (at == live_.end()) [[unlikely]] {
-    ++index_.unknown_frees;
-    order_.unknown_free(key, event.thread, event.time);
-    if (window_ != 0 && freed_in_window_.size() < kMaxFreedInWindow) {
-      freed_in_window_[key] = event.time;
-    }
-    if (event.has_totals) totals(pool_of(event.where), event);
-    return;
-  }
-  const Live live = at->second;
-  // Not by iterator: that looks for the next element, far away in a table that was once larger.
-  live_.erase(key, BlockKeyHash{}(key));
-  Pool& pool = pool_of(event.where);
-  end_block(pool, live.block, event.time, event.thread, 0);
-  freed_[freed_at_++ % kUndoDepth] = {key, live, pool_index_[event.where.packed()]};
-  if (event.has_totals) totals(pool, event);
+void IndexBuilder::ends(const Live& live, const BlockEnd& end) {
+  Pool& pool = pool_of(live.place());
+  const bool freed = end.how == BlockEnding::kFreed;
+  end_block(pool, live.block, end.time, end.thread, freed ? 0 : kEndUnseen);
+  if (freed && end.event->has_totals) totals(pool, *end.event);
 }
 
-void IndexBuilder::undo(const Event& event) {
-  const auto record = decode_record<UndoRecord>(event.words);
-  if (!record) return;
-  const Where where = Where::unpack(static_cast<uint16_t>(record->where));
-  const uint64_t key = block_key(record->addr, where);
-  for (size_t back = 1; back <= kUndoDepth; ++back) {
-    Freed& freed = freed_[(freed_at_ + kUndoDepth - back) % kUndoDepth];
-    if (freed.key != key || freed.live.block == 0) continue;
-    if (!live_.try_emplace(key, freed.live).second) return;
-    Pool& pool = pools_[freed.pool - 1u];
-    PoolIndex& index = *pool.index;
-    uint32_t& free_event = index.free_event[freed.live.block];
-    index.event[free_event] = kFreeBit;  // of no block: nothing happens there
-    free_event = kAlive;
-    index.free_thread[freed.live.block] = 0;
-    pool.live_bytes += index.size(freed.live.block);
-    ++pool.live_blocks;
-    pool.undone = true;
-    freed = {};
-    return;
-  }
+void IndexBuilder::returns(Live& live, const Event&) {
+  Pool& pool = pool_of(live.place());
+  PoolIndex& index = *pool.index;
+  uint32_t& free_event = index.free_event[live.block];
+  index.event[free_event] = kFreeBit;  // of no block: nothing happens there
+  free_event = kAlive;
+  index.free_thread[live.block] = 0;
+  pool.live_bytes += live.size;
+  ++pool.live_blocks;
+  pool.undone = true;
 }
 
-// -- windows, as replay.cc has them ---------------------------------------------------------------
+void IndexBuilder::unknown_free(const Event& event) {
+  ++index_.unknown_frees;
+  if (event.has_totals) totals(pool_of(event.where), event);
+}
 
 void IndexBuilder::window(const Event& event) {
-  constexpr uint64_t kStart = 1, kExit = 4;
-  if (forget_pending_) forget_unseeded();
-  freed_in_window_.clear();
-  if (event.size == kStart) {
-    if (stop_time_ != 0 && !recording_) {
-      index_.side.gaps.push_back({stop_time_, event.time, "recording was stopped", true});
-      forget_pending_ = true;
-    }
-    ++window_;
-    window_time_ = event.time;
-    recording_ = true;
-    index_.side.ended = "unknown";
+  const bool was_recording = blocks_.windows().recording;
+  blocks_.window(event, *this);
+  index_.side.window(event, was_recording, blocks_.paused_at());
+  if (blocks_.windows().recording) {
     index_.windows.push_back({since(event.time), since(event.time)});
-    return;
-  }
-  if (recording_ || index_.side.ended == "unknown") {
-    index_.side.ended = event.size == kExit ? "exit" : "stop";
-  }
-  if (recording_) {
-    stop_time_ = event.time;
+  } else if (was_recording) {
     index_.windows.back().end = since(event.time);
   }
-  recording_ = false;
-}
-
-// What was alive at stop() and is not seeded at start() was freed in between.
-void IndexBuilder::forget_unseeded() {
-  forget_pending_ = false;
-  std::vector<std::pair<uint64_t, Live>> gone;
-  for (const auto& [key, live] : live_) {
-    if (live.window < window_ && live.birth <= stop_time_) gone.emplace_back(key, live);
-  }
-  std::sort(gone.begin(), gone.end(),
-            [](const auto& a, const auto& b) { return a.second.block < b.second.block; });
-  for (const auto& [key, live] : gone) {
-    // The pool is that whose block has this key.
-    for (Pool& pool : pools_) {
-      PoolIndex& index = *pool.index;
-      if (live.block > index.blocks() || index.free_event[live.block] != kAlive ||
-          block_key(index.address[live.block], index.where) != key) {
-        continue;
-      }
-      end_block(pool, live.block, window_time_, ThreadId(), kEndUnseen);
-      break;
-    }
-    live_.erase(key);
-  }
-}
-
-void IndexBuilder::seed(const Event& event) {
-  if (event.size == 0) return;
-  const uint64_t key = block_key(event.addr, event.where);
-  if (!freed_in_window_.empty() && freed_in_window_.erase(key) != 0) return;
-  Pool& pool = pool_of(event.where);
-  if (pool.full) return;
-  const auto [at, fresh] = live_.try_emplace(key);
-  Live& live = at.value();
-  if (!fresh) {
-    const uint64_t apart = std::max(live.birth, event.birth) - std::min(live.birth, event.birth);
-    if (apart <= kSkewNs && pool.index->size(live.block) == (event.size & kSizeMask)) {
-      live.window = window_;
-      return;
-    }
-    if (live.window == window_ && live.birth >= window_time_) return;  // the seed is older
-    end_block(pool, live.block, event.time, event.thread, kEndUnseen);
-  }
-  const uint64_t flags = kSeeded | (event.birth == 0 ? kPreexisting : kFateUnknown);
-  const uint32_t block = begin_block(pool, event, flags);
-  if (block == 0) {
-    live_.erase(key);
-    return;
-  }
-  live = {block, window_, event.birth};
 }
 
 // -- records --------------------------------------------------------------------------------------
@@ -294,7 +192,7 @@ void IndexBuilder::seed(const Event& event) {
 void IndexBuilder::record(const Event& event) {
   switch (static_cast<Kind>(event.record_kind)) {
     case Kind::kUndo:
-      undo(event);
+      blocks_.undo(event, *this);
       break;
     case Kind::kOwner:
       owner(event);
@@ -360,11 +258,11 @@ void IndexBuilder::owner(const Event& event) {
     index_.owners.push_back(std::move(text));
   }
   for (Pool& pool : pools_) {
-    const auto at = live_.find(block_key(record->addr, pool.index->where));
-    if (at == live_.end()) continue;
+    const auto at = blocks_.live().find(block_key(record->addr, pool.index->where));
+    if (at == blocks_.live().end()) continue;
     if (record->birth != 0) {
       const uint64_t birth = time_of_(record->birth), own = at->second.birth;
-      if (std::max(birth, own) - std::min(birth, own) > kSkewNs) continue;
+      if (std::max(birth, own) - std::min(birth, own) > blocks_.skew()) continue;
     }
     pool.index->owner[at->second.block] = id;
   }
@@ -450,7 +348,7 @@ void IndexBuilder::holder(const Event& event) {
 // -- the end --------------------------------------------------------------------------------------
 
 void IndexBuilder::finish() {
-  if (forget_pending_) forget_unseeded();
+  blocks_.forget_unseeded(*this);
   index_.origin = origin_;
   index_.end = since(last_);
   index_.begin = index_.end;
@@ -459,14 +357,14 @@ void IndexBuilder::finish() {
   }
   if (!index_.windows.empty()) {
     index_.begin = std::min(index_.begin, index_.windows.front().begin);
-    if (recording_) index_.windows.back().end = index_.end;
+    if (blocks_.windows().recording) index_.windows.back().end = index_.end;
   }
   const bool dated = any_ && steps_.needs_range();
   StepPlan plan = steps_.plan(dated ? TimeRange{origin_ + index_.begin, last_} : TimeRange{});
   if (plan.begin != 0) plan.begin = since(plan.begin);
   for (uint64_t& end : plan.ends) end = since(end);
   index_.steps = std::move(plan);
-  index_.ambiguous = order_.ambiguous();
+  index_.ambiguous = blocks_.ambiguous();
   for (Pool& pool : pools_) {
     PoolIndex& index = *pool.index;
     if (pool.undone) {

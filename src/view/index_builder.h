@@ -4,10 +4,8 @@
 //   while (...) builder.feed(event);
 //   builder.finish();
 //
-// Blocks come to be as replay (replay/replay.h) makes them: an alloc on a live address ends the
-// block that was there, seeds carry blocks over stop() and start(), an undone free never happened,
-// frees of unknown addresses are counted. Memory beside the columns is bounded by live blocks.
-// HOT PATH: feed, alloc, free.
+// Which block an event begins or ends is replay's word (replay/block_tracker.h). Memory beside the
+// columns is bounded by live blocks. HOT PATH: feed, begins, ends.
 #pragma once
 
 #include <array>
@@ -17,16 +15,18 @@
 #include <string_view>
 
 #include "core/event.h"
+#include "replay/block_tracker.h"
 #include "replay/event_source.h"
-#include "replay/live_blocks.h"
-#include "replay/order.h"
 #include "view/input_index.h"
 
 namespace memscope::view {
 
 class IndexBuilder {
  public:
-  static constexpr uint64_t kSkewNs = 3000;         // as ReplayOptions::skew_ns
+  // A live block: its number in its pool.
+  struct Live : BlockLife {
+    uint32_t block = 0;
+  };
   static constexpr size_t kMaxRecords = 4'000'000;  // of each list of the index
 
   using TimeOf = SideRecords::TimeOf;
@@ -37,12 +37,13 @@ class IndexBuilder {
   // Stacks, strings and threads of the source must be in the index by then.
   void finish();
 
+  // As a BlockSink.
+  bool begins(Live& live, const Event& event);
+  void ends(const Live& live, const BlockEnd& end);
+  void returns(Live& live, const Event& event);
+  void unknown_free(const Event& event);
+
  private:
-  struct Live {
-    uint32_t block = 0;
-    uint32_t window = 0;  // the last recording window that saw it
-    uint64_t birth = 0;   // ns since the epoch, 0 = before the hooks came
-  };
   // What a pool needs while it is built.
   struct Pool {
     PoolIndex* index = nullptr;
@@ -61,13 +62,8 @@ class IndexBuilder {
   void end_block(Pool& pool, uint32_t block, uint64_t time, ThreadId thread, uint64_t flags);
   void totals(Pool& pool, const Event& event);
 
-  void alloc(const Event& event);
-  void free(const Event& event);
-  void seed(const Event& event);
   void window(const Event& event);
-  void forget_unseeded();
   void record(const Event& event);
-  void undo(const Event& event);
   void owner(const Event& event);
   void mark(const Event& event);
   void counter(const Event& event);
@@ -77,28 +73,13 @@ class IndexBuilder {
   InputIndex& index_;
   std::filesystem::path directory_;
   TimeOf time_of_;
-  AddressOrder order_{kSkewNs};
+  BlockTracker<Live> blocks_;
   StepFinder steps_;
   std::vector<Pool> pools_;
   std::vector<uint16_t> pool_index_;  // by Where::packed, + 1
-  tsl::robin_map<uint64_t, Live, BlockKeyHash> live_;
   std::vector<bool> stack_used_;
   uint64_t origin_ = 0, last_ = 0;
   bool any_ = false;
-
-  uint32_t window_ = 0;
-  bool recording_ = false, forget_pending_ = false;
-  uint64_t window_time_ = 0, stop_time_ = 0;
-  tsl::robin_map<uint64_t, uint64_t, BlockKeyHash> freed_in_window_;
-
-  struct Freed {
-    uint64_t key = 0;
-    Live live;
-    uint16_t pool = 0;
-  };
-  static constexpr size_t kUndoDepth = 64;
-  std::array<Freed, kUndoDepth> freed_{};
-  size_t freed_at_ = 0;
 
   std::map<std::string, uint32_t, std::less<>> owner_ids_, name_ids_;
   std::map<std::pair<std::string, uint16_t>, size_t> counter_ids_;
