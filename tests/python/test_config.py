@@ -215,9 +215,7 @@ def test_what_comes_later_is_accepted_and_said_once(capsys: pytest.CaptureFixtur
     settings.update(dict(options))
     settings.update(dict(options))
     lines = capsys.readouterr().err.splitlines()
-    assert lines == [
-        "msmemscope: not recorded yet, a later version will: analysis=decompose"
-    ]
+    assert lines == ["msmemscope: not recorded yet, a later version will: analysis=decompose"]
 
 
 def test_defaults_are_not_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
