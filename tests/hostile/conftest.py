@@ -2,12 +2,16 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
 
 import pytest
+
+# What starts a shell's background job, or nohup, may ignore SIGINT; every child would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

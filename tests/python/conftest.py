@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# What starts a shell's background job, or nohup, may ignore SIGINT; every child would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _OUTSIDE = {k: v for k, v in os.environ.items() if not k.startswith("MSMEMSCOPE_")}
 _OUTSIDE.update({k: v for k, v in os.environ.items() if k == "MSMEMSCOPE_BUILD_DIR"})
