@@ -286,7 +286,7 @@ export const en = {
 
   // --- pool map
   'pool.empty': 'This input does not say how the pool lays its segments out.',
-  'pool.empty.do': 'A PyTorch snapshot does: torch.cuda.memory._record_memory_history(); train; torch.cuda.memory._dump_snapshot("run.pickle"), then msmemscope view run.pickle.',
+  'pool.empty.do': 'PyTorch snapshots do, and this version cannot read them yet. Until then the Blocks tab has the addresses, and a block its neighbours.',
 
   // --- keyboard
   'keys.title': 'Keyboard and mouse',
