@@ -6,7 +6,7 @@ import inspect
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import msmemscope
 import pytest
@@ -264,6 +264,28 @@ def test_the_input_is_changed_when_asked(tmp_path: Path, kind: str) -> None:
     first = path.read_bytes()
     msmemscope.check_inefficient(str(path), in_place=True)
     assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("way", ["itself", "dots", "link", "hard link", "default"])
+def test_the_input_is_not_changed_unasked(tmp_path: Path, way: str) -> None:
+    path = early().csv(tmp_path / "memscope_dump_1.csv")
+    before = path.read_bytes()
+    other = tmp_path / "other.csv"
+    output: Optional[str] = str(other)
+    if way == "itself":
+        output = str(path)
+    elif way == "dots":
+        output = f"{tmp_path}/../{tmp_path.name}/{path.name}"
+    elif way == "link":
+        other.symlink_to(path)
+    elif way == "hard link":
+        other.hardlink_to(path)
+    else:
+        output = None
+        (tmp_path / "inefficient").symlink_to(".")
+    with pytest.raises(ValueError, match="is the input itself"):
+        msmemscope.check_inefficient(str(path), output_path=output)
+    assert path.read_bytes() == before
 
 
 def test_results_of_another_run_are_kept(tmp_path: Path) -> None:

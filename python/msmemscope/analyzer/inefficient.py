@@ -78,6 +78,7 @@ class InefficientConfig(BaseConfig):
             raise ValueError("output_path is empty; give the name of a file, or leave it out")
         if self.in_place and not os.access(self.input_path, os.W_OK):
             raise PermissionError(f"No permission to write {self.input_path}")
+        self._keep_input()
         self.mem_size = whole_number(self.mem_size, "mem_size", 0)
         chosen = self.inefficient_type
         if chosen is not None and not isinstance(chosen, (str, list, tuple, set, frozenset)):
@@ -86,6 +87,17 @@ class InefficientConfig(BaseConfig):
         if not wanted or any(item not in TYPES for item in wanted):
             raise ValueError(f"inefficient_type must be of {', '.join(TYPES)}, not {chosen!r}")
         self.idle_threshold = whole_number(self.idle_threshold, "idle_threshold", 1)
+
+    def _keep_input(self) -> None:
+        """The input is changed with in_place only, whatever links lead to it."""
+        target = self.target()
+        if self.in_place or not os.path.exists(target):
+            return
+        if os.path.samefile(target, self.input_path):
+            raise ValueError(
+                f"{target} is the input itself, which changes only with in_place=True; "
+                "give another output_path"
+            )
 
     def make_directory(self) -> Optional[str]:
         """The directory for the results, if it had to be made."""
