@@ -62,7 +62,7 @@ bool is_same_file(const struct stat& file, const fs::path& path) {
 Error write_error(const std::string& path, int error) {
   std::string line = "cannot write " + path + ": " + std::strerror(error);
   if (error == ENOSPC || error == EDQUOT) {
-    line += "; nothing is left of it, free some space or choose another place with -o";
+    line += "; nothing was written there, free some space or choose another place";
   }
   return Error{line};
 }

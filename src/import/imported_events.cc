@@ -34,10 +34,11 @@ std::vector<std::string> ImportedFile::damage() const {
   const std::string name = path.string();
   if (!broken.empty()) lines.push_back(broken);
   if (bad_rows != 0) {
-    lines.push_back(
-        name + ":" + std::to_string(first_bad_line) + ": " + first_problem + "; " +
-        (bad_rows == 1 ? std::string("this row is left out")
-                       : "this row and " + std::to_string(bad_rows - 1) + " others are left out"));
+    lines.push_back(name + ":" + std::to_string(first_bad_line) + ": " + first_problem + "; " +
+                    (bad_rows == 1
+                         ? std::string("this row is left out")
+                         : "this row and " + std::to_string(bad_rows - 1) +
+                               (bad_rows == 2 ? " other are left out" : " others are left out")));
   }
   if (stacks.left_out() != 0) {
     lines.push_back(name + ": " + std::to_string(stacks.left_out()) +
