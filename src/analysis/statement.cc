@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/text.h"
+
 namespace memscope {
 namespace {
 
@@ -245,9 +247,7 @@ std::string Statements::text(std::string_view source, StatementExtent extent) co
     if (result.size() > kMaxTextBytes) break;
   }
   if (result.size() > kMaxTextBytes) {
-    size_t cut = kMaxTextBytes - 3;
-    while (cut > 0 && (static_cast<unsigned char>(result[cut]) & 0xC0) == 0x80) --cut;
-    result.resize(cut);
+    result.resize(whole_characters(result, kMaxTextBytes - 3).size());
     result += "...";
   }
   return result;

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "core/text.h"
 
 namespace memscope {
 namespace {
@@ -14,16 +15,7 @@ constexpr size_t kMostText = 300;      // bytes of a name
 constexpr size_t kMostOpen = 100'000;  // marks that were begun and not ended
 
 std::string cut(std::string_view text) {
-  if (text.size() <= kMostText) return std::string(text);
-  size_t end = kMostText;
-  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "…";
-}
-
-std::string hex(uint64_t number) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(number));
-  return text.data();
+  return shortened(text, kMostText);
 }
 
 std::string place_name(Where where) {
@@ -280,7 +272,8 @@ void PerfettoProcess::write_blocks(const StackTable& stacks, const StringTable& 
     const Where where = Where::unpack(kept.where);
     const uint32_t site = sites.site_of(StackId(kept.stack));
     std::string name = "(no Python line)";
-    Json args = {{"bytes", kept.size}, {"address", hex(kept.addr)}, {"memory", place_name(where)}};
+    Json args = {
+        {"bytes", kept.size}, {"address", address_text(kept.addr)}, {"memory", place_name(where)}};
     if (site != 0) {
       const SiteFrame& frame = sites.frame(site);
       const std::string file = frame.file.value_or("?");

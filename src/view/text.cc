@@ -45,10 +45,7 @@ std::string with_unit(double value, const char* unit) {
 }  // namespace
 
 std::string cut(std::string_view text, size_t most) {
-  if (text.size() <= most) return std::string(text);
-  size_t end = most;
-  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "…";
+  return shortened(text, most);
 }
 
 std::string bytes_text(uint64_t bytes) {
@@ -65,12 +62,6 @@ std::string duration_text(uint64_t ns) {
   size_t unit = 0;
   for (; value >= 1000 && unit + 1 < kNames.size(); ++unit) value /= 1000;
   return with_unit(value, kNames[unit]);
-}
-
-std::string address_text(uint64_t address) {
-  std::array<char, 24> out{};
-  std::snprintf(out.data(), out.size(), "0x%llx", static_cast<unsigned long long>(address));
-  return out.data();
 }
 
 std::optional<int64_t> number_from_text(std::string_view text) {
