@@ -36,6 +36,20 @@ std::string told(const fs::path& csv) {
   return all;
 }
 
+// All rows of the tree that the input is converted to.
+std::string told_in_tree(const fs::path& input, const fs::path& tree) {
+  ConvertRequest request;
+  request.inputs = {input.string()};
+  request.target = tree.string();
+  request.is_directory = request.quiet = true;
+  EXPECT_EQ(convert(request), 0);
+  std::string all;
+  for (const auto& entry : fs::recursive_directory_iterator(tree)) {
+    if (entry.is_regular_file()) all += told(entry.path());
+  }
+  return all;
+}
+
 fs::path converted(const fs::path& input, const fs::path& target) {
   ConvertRequest request;
   request.inputs = {input.string()};
@@ -187,15 +201,7 @@ TEST(CarriedRows, WithoutABlockTheyAreRowsAllTheSame) {
   const TestDirectory directory;
   const fs::path input = directory / "memscope_dump_1.csv";
   write_bytes(input, std::string(kHeader) + rows);
-  ConvertRequest request;
-  request.inputs = {input.string()};
-  request.target = (directory / "tree").string();
-  request.is_directory = request.quiet = true;
-  EXPECT_EQ(convert(request), 0);
-  std::string found;
-  for (const auto& entry : fs::recursive_directory_iterator(directory / "tree")) {
-    if (entry.is_regular_file()) found += told(entry.path());
-  }
+  const std::string found = told_in_tree(input, directory / "tree");
   EXPECT_EQ(found, expected);
 }
 
@@ -205,15 +211,7 @@ TEST(CarriedRows, OfEveryProcessInATree) {
   const fs::path input = directory / "memscope_dump_1.csv";
   write_bytes(input, csv("1,MALLOC,PTA,N/A,5,9,9,0,0x1,\"{size:8}\",,\n"
                          "2,MSTX,Mark,\"x\",6,8,8,0,N/A,,,\n"));
-  ConvertRequest request;
-  request.inputs = {input.string()};
-  request.target = (directory / "tree").string();
-  request.is_directory = request.quiet = true;
-  EXPECT_EQ(convert(request), 0);
-  std::string found;
-  for (const auto& entry : fs::recursive_directory_iterator(directory / "tree")) {
-    if (entry.is_regular_file()) found += told(entry.path());
-  }
+  const std::string found = told_in_tree(input, directory / "tree");
   EXPECT_THAT(found, HasSubstr("MSTX Mark x 6 0 N/A \n"));
   EXPECT_THAT(found, HasSubstr("MALLOC PTA N/A 5 0 "));
   EXPECT_THAT(told(converted(input, directory / "a.csv")), HasSubstr("MALLOC"));

@@ -184,3 +184,12 @@ def command() -> str:
     binary = _locate.command()
     assert binary is not None, "the command is not built"
     return binary
+
+
+@pytest.fixture
+def synth(command: str) -> Path:
+    """msmemscope-synth, which is built beside the command or in build/, and never installed."""
+    for directory in (Path(command).parent, ROOT / "build"):
+        if (directory / "msmemscope-synth").is_file():
+            return directory / "msmemscope-synth"
+    pytest.skip("the generator of traces is not built")

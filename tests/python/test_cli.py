@@ -423,21 +423,12 @@ def test_what_comes_later_is_one_line(cli: Command) -> None:
 # -- on synthetic traces ---------------------------------------------------------------------------
 
 
-def find_generator(command: str) -> str:
-    """msmemscope-synth, which is built beside the command or in build/, and never installed."""
-    for directory in (Path(command).parent, ROOT / "build"):
-        if (directory / "msmemscope-synth").is_file():
-            return str(directory / "msmemscope-synth")
-    pytest.skip("the generator of traces is not built")
-
-
 @pytest.fixture
-def synthetic(command: str, tmp_path: Path) -> Path:
+def synthetic(synth: Path, tmp_path: Path) -> Path:
     """A run with a leak of 64 KiB a step, whose answer is known."""
-    generator = find_generator(command)
     output = tmp_path / "runs"
     words = ["-o", str(output), "--steps", "60", "--leak", "bag:65536"]
-    subprocess.run([generator, *words], check=True, capture_output=True, timeout=60)
+    subprocess.run([synth, *words], check=True, capture_output=True, timeout=60)
     return output
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from conftest import RunChild
+from converting import convert, make
 
 HEADER = [
     "ID",
@@ -38,32 +39,6 @@ TREE = re.compile(
 )
 
 Row = dict[str, str]
-
-
-@pytest.fixture
-def synth(command: str, tmp_path: Path) -> Path:
-    binary = Path(command).parent / "msmemscope-synth"
-    if not binary.exists():
-        pytest.skip("msmemscope-synth is not beside the command")
-    return binary
-
-
-def make(synth: Path, where: Path, *options: str) -> Path:
-    """A run of synthetic traces."""
-    done = subprocess.run(
-        [synth, "-o", where, *options], check=True, capture_output=True, text=True
-    )
-    return Path(done.stdout.strip())
-
-
-def convert(command: str, *words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command, "convert", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def csv_rows(path: Path) -> list[Row]:

@@ -5,39 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from converting import convert, make
 from dump_rows import Dump
 
 Event = dict[str, Any]
-
-
-@pytest.fixture
-def synth(command: str) -> Path:
-    binary = Path(command).parent / "msmemscope-synth"
-    if not binary.exists():
-        pytest.skip("msmemscope-synth is not beside the command")
-    return binary
-
-
-def make(synth: Path, where: Path, *options: str) -> Path:
-    done = subprocess.run(
-        [synth, "-o", where, *options], check=True, capture_output=True, text=True
-    )
-    return Path(done.stdout.strip())
-
-
-def convert(command: str, *words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command, "convert", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def events_of(path: Path) -> list[Event]:

@@ -13,7 +13,6 @@ import pytest
 jsonschema = pytest.importorskip("jsonschema")
 
 ROOT = Path(__file__).resolve().parents[2]
-GENERATOR = "msmemscope-synth"
 SCHEMA = json.loads((ROOT / "docs/analyze.schema.json").read_text())
 
 
@@ -175,13 +174,11 @@ def test_none_carries_its_detection_limit() -> None:
         ["--steps", "40", "--leak", "bag:65536", "--processes", "2"],
     ],
 )
-def test_what_the_command_prints_is_valid(command: str, tmp_path: Path, options: list[str]) -> None:
-    places = (Path(command).parent, ROOT / "build")
-    generator = next((p / GENERATOR for p in places if (p / GENERATOR).is_file()), None)
-    if generator is None:
-        pytest.skip("the generator of traces is not built")
+def test_what_the_command_prints_is_valid(
+    command: str, synth: Path, tmp_path: Path, options: list[str]
+) -> None:
     output = str(tmp_path / "runs")
-    subprocess.run([generator, "-o", output, *options], check=True, capture_output=True, timeout=60)
+    subprocess.run([synth, "-o", output, *options], check=True, capture_output=True, timeout=60)
     done = subprocess.run(
         [command, "analyze", "--json", output],
         capture_output=True,
