@@ -106,10 +106,7 @@ Result<Holdings> holdings_of(Source& source, const HoldingsOptions& options) {
   if (const auto checked = HoldingsBuilder::check(plan, options); !checked) return checked.error();
   HoldingsBuilder builder(std::move(plan), options,
                           [&](uint64_t ticks) { return source.time_of(ticks); });
-  std::vector<Event> batch(256);
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) builder.feed(batch[i]);
-  }
+  for_each_event(source, [&](const Event& event) { builder.feed(event); });
   return builder.finish(source.stacks(), source.strings());
 }
 

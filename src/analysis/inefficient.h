@@ -95,10 +95,7 @@ class InefficientFinder {
 template <EventSource Source>
 std::vector<InefficientBlock> find_inefficient(Source& source, const InefficientOptions& options) {
   InefficientFinder finder(options);
-  std::vector<Event> batch(256);
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) finder.feed(batch[i]);
-  }
+  for_each_event(source, [&](const Event& event) { finder.feed(event); });
   return finder.finish();
 }
 

@@ -95,10 +95,7 @@ class MarkLeaks {
 template <EventSource Source>
 std::vector<MarkedDevice> find_mark_leaks(Source& source, MarkLeaksOptions options) {
   MarkLeaks leaks(std::move(options));
-  std::vector<Event> batch(256);
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) leaks.feed(batch[i]);
-  }
+  for_each_event(source, [&](const Event& event) { leaks.feed(event); });
   return leaks.finish();
 }
 

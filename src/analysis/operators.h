@@ -106,10 +106,7 @@ template <EventSource Source>
 OperatorRun collect_operators(Source& source, OperatorLevel level,
                               OperatorCollector::Measure measure, StringTable& names) {
   OperatorCollector collector(level, measure, names);
-  std::vector<Event> batch(256);
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) collector.feed(batch[i]);
-  }
+  for_each_event(source, [&](const Event& event) { collector.feed(event); });
   return collector.finish();
 }
 

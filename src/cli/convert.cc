@@ -27,11 +27,6 @@ std::map<std::string, std::string> configs_of(const Input& input) {
                                   : input.trace()->info().configs;
 }
 
-std::vector<fs::path> files_of(const Input& input) {
-  if (input.trace() == nullptr) return {input.info().path};
-  return {input.trace()->info().log, input.trace()->info().slab};
-}
-
 DumpFormat format_of(const Input& input) {
   const auto configs = configs_of(input);
   const auto format = configs.find("format");
@@ -148,7 +143,7 @@ int convert_all(std::vector<Input>& inputs, const ConvertRequest& request) {
   if (auto good = check_outside(inputs, request); !good) return fail(good.error().message);
   std::vector<fs::path> keep;
   for (const Input& input : inputs) {
-    for (fs::path& file : files_of(input)) keep.push_back(std::move(file));
+    for (fs::path& file : input.files()) keep.push_back(std::move(file));
   }
   std::vector<fs::path> made;
   if (request.is_directory) {

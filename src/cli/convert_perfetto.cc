@@ -62,12 +62,7 @@ int convert_to_perfetto(std::vector<Input>& inputs, const ConvertRequest& reques
   }
   std::vector<fs::path> keep;
   for (const Input& input : inputs) {
-    if (input.trace() == nullptr) {
-      keep.emplace_back(input.info().path);
-    } else {
-      keep.push_back(input.trace()->info().log);
-      keep.push_back(input.trace()->info().slab);
-    }
+    for (fs::path& file : input.files()) keep.push_back(std::move(file));
   }
   auto draft = DraftFile::create(request.target, keep);
   if (!draft) return fail(draft.error().message);

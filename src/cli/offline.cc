@@ -276,10 +276,7 @@ int offline_inefficient_command(const std::vector<std::string>& words) {
   for (Input& input : inputs.value()) {
     InefficientFinder finder(options);
     input.visit([&](auto& source) {
-      std::vector<Event> batch(256);
-      while (const size_t count = source.next_batch(batch)) {
-        for (size_t i = 0; i < count; ++i) finder.feed(batch[i]);
-      }
+      for_each_event(source, [&](const Event& event) { finder.feed(event); });
     });
     totals.blocks += finder.blocks();
     totals.accesses += finder.accesses();

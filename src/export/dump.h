@@ -70,17 +70,6 @@ Result<void> check_steps(const StepPlan& plan, const DumpRequest& request);
 Result<DumpReport> finish_dump(std::vector<DumpFile>& files, DumpRows& rows,
                                const DumpSurvey& survey, bool has_calls);
 
-// Calls use(event) until it returns false; `progress` every quarter of a million events.
-template <EventSource Source, typename Use>
-void for_each_event(Source& source, Use&& use) {
-  std::array<Event, 256> batch;
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) {
-      if (!use(batch[i])) return;
-    }
-  }
-}
-
 template <typename Input>
 Result<DumpReport> write_dump(Input& input, DumpProcess process, const DumpRequest& request,
                               DumpFiles& target) {

@@ -142,14 +142,12 @@ PerfettoReport write_perfetto(Source& source, const PerfettoRequest& request, Pe
   const TimeRange range = source.time_range();
   PerfettoProcess process(file, request, finder.plan(range), range,
                           [&](uint64_t ticks) { return source.time_of(ticks); });
-  std::array<Event, 256> batch;
   uint64_t done = 0;
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) process.feed(batch[i]);
+  for_each_event(source, [&](const Event& event) {
+    process.feed(event);
     constexpr uint64_t kOften = 1u << 16;
-    if ((done + count) / kOften != done / kOften && request.progress) request.progress(done);
-    done += count;
-  }
+    if (++done % kOften == 0 && request.progress) request.progress(done);
+  });
   return process.finish(source.stacks(), source.strings());
 }
 

@@ -74,6 +74,11 @@ std::vector<std::string> Input::damage() const {
   return lines;
 }
 
+std::vector<std::filesystem::path> Input::files() const {
+  if (trace_ == nullptr) return {path_};
+  return {trace_->info().log, trace_->info().slab};
+}
+
 bool Input::lost() const {
   if (imported_) return !file_->broken.empty() || imported_->damaged();
   return trace_->lost_bytes() != 0;

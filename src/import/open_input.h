@@ -55,6 +55,8 @@ class Input {
   Input(InputKind kind, std::shared_ptr<const ImportedFile> file, uint16_t process);
 
   InputInfo info() const;
+  // What it is read from: nothing that is written may replace these.
+  std::vector<std::filesystem::path> files() const;
   const StackTable& stacks() const;
   const StringTable& strings() const;
   const std::vector<ThreadEntry>& threads() const;  // by ThreadId

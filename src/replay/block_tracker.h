@@ -31,6 +31,7 @@
 #include "core/event.h"
 #include "replay/live_blocks.h"
 #include "replay/order.h"
+#include "replay/recording_windows.h"
 #include "trace/records.h"
 
 namespace memscope {
@@ -52,28 +53,6 @@ concept BlockSink = std::derived_from<Kept, BlockLife> &&
   sink.ends(std::as_const(block), end);
   sink.returns(block, event);
   sink.unknown_free(event);
-};
-
-// The recording windows of a process.
-struct RecordingWindows {
-  uint32_t number = 0;  // 1, 2, ...; 0 before the first
-  bool recording = false;
-  uint64_t start = 0;  // of the latest, ns since the epoch
-  uint64_t stop = 0;   // the latest stop, 0 = none
-
-  // What the event changes. The stop before it where it is a start after a pause, else 0.
-  uint64_t change(const Event& event) {
-    if (static_cast<WindowAction>(event.size) == WindowAction::kStart) {
-      const uint64_t paused_at = recording ? 0 : stop;
-      ++number;
-      start = event.time;
-      recording = true;
-      return paused_at;
-    }
-    if (recording) stop = event.time;
-    recording = false;
-    return 0;
-  }
 };
 
 template <typename Kept>
@@ -173,13 +152,13 @@ class BlockTracker {
     if (!sink.begins(block, event)) live_.erase(key, BlockKeyHash{}(key));
   }
 
-  // The window's change is told by windows() and paused_at().
   template <BlockSink<Kept> Sink>
-  void window(const Event& event, Sink& sink) {
+  WindowChange window(const Event& event, Sink& sink) {
     if (forget_pending_) forget_unseeded(sink);
     freed_in_window_.clear();
-    paused_at_ = windows_.change(event);
-    forget_pending_ = paused_at_ != 0;
+    const WindowChange change = windows_.change(event);
+    forget_pending_ = change.paused_at != 0;
+    return change;
   }
 
   template <BlockSink<Kept> Sink>
@@ -220,8 +199,6 @@ class BlockTracker {
 
   bool forget_pending() const { return forget_pending_; }
   const RecordingWindows& windows() const { return windows_; }
-  // Of the latest window event: the stop it ends, 0 = none.
-  uint64_t paused_at() const { return paused_at_; }
   Map& live() { return live_; }
   const Map& live() const { return live_; }
   uint64_t skew() const { return order_.skew(); }
@@ -253,7 +230,6 @@ class BlockTracker {
   AddressOrder order_;
   Map live_;
   RecordingWindows windows_;
-  uint64_t paused_at_ = 0;
   bool forget_pending_ = false;
   BlockMap<uint64_t> freed_in_window_;  // of addresses unknown to us -> time
   std::array<Freed, kUndoDepth> freed_{};

@@ -69,8 +69,8 @@ struct Notes {
           .size = size,
           .birth = birth});
   }
-  void window(uint64_t time, uint64_t action) {
-    feed({.kind = EventKind::kWindow, .time = time, .size = action});
+  WindowChange window(uint64_t time, uint64_t action) {
+    return tracker.window({.kind = EventKind::kWindow, .time = time, .size = action}, *this);
   }
   void undo(uint64_t time, uint64_t addr) {
     VectorSource source;
@@ -159,8 +159,7 @@ TEST(BlockTracker, ASeedSaysWhatLivedThroughAPause) {
   notes.alloc(10, 100);
   notes.alloc(20, 200);
   notes.window(30, kStop);
-  notes.window(50, kStart);
-  EXPECT_EQ(notes.tracker.paused_at(), 30u);
+  EXPECT_EQ(notes.window(50, kStart).paused_at, 30u);
   notes.seed(50, 100, 10);
   notes.seed(50, 300, 40);
   notes.free(60, 100);

@@ -6,9 +6,11 @@
 // event. Its tables of stacks and strings grow while it is read and must outlive what replay makes.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,22 @@ concept EventSource = requires(S& source, uint64_t number, std::span<Event> even
   { source.stacks() } -> std::convertible_to<const StackTable&>;
   { source.strings() } -> std::convertible_to<const StringTable&>;
 };
+
+// Calls use(event) for the events still to come, up to the one for which it returns false, if it
+// returns anything.
+template <EventSource Source, typename Use>
+void for_each_event(Source& source, Use&& use) {
+  std::array<Event, 256> batch;
+  while (const size_t count = source.next_batch(batch)) {
+    for (size_t i = 0; i < count; ++i) {
+      if constexpr (std::is_void_v<std::invoke_result_t<Use&, const Event&>>) {
+        use(batch[i]);
+      } else if (!use(batch[i])) {
+        return;
+      }
+    }
+  }
+}
 
 // Events held in memory: what importers of small files and the tests use. Ticks are nanoseconds.
 class VectorSource {

@@ -51,12 +51,9 @@ void Replay::feed(const Event& event) {
       ++result_.events;
       blocks_.seed(event, *this);
       break;
-    case EventKind::kWindow: {
-      const bool was_recording = blocks_.windows().recording;
-      blocks_.window(event, *this);
-      result_.side.window(event, was_recording, blocks_.paused_at());
+    case EventKind::kWindow:
+      result_.side.window(event, blocks_.window(event, *this));
       break;
-    }
     case EventKind::kRecord:
       record(event);
       break;

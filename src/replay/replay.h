@@ -15,7 +15,6 @@
 // HOT PATH: feed().
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -103,10 +102,7 @@ ReplayResult replay(Source& source, const ReplayOptions& options) {
   source.scan(StepFinder::kKinds, [&](const Event& event) { finder.add(event); });
   const TimeRange range = finder.needs_range() ? source.time_range() : TimeRange{};
   Replay replay(finder.plan(range), options, [&](uint64_t ticks) { return source.time_of(ticks); });
-  std::array<Event, 256> batch;
-  while (const size_t count = source.next_batch(batch)) {
-    for (size_t i = 0; i < count; ++i) replay.feed(batch[i]);
-  }
+  for_each_event(source, [&](const Event& event) { replay.feed(event); });
   return replay.finish();
 }
 

@@ -58,12 +58,14 @@ void SideRecords::add(const Event& event, const TimeOf& time_of) {
   }
 }
 
-void SideRecords::window(const Event& event, bool was_recording, uint64_t paused_at) {
+void SideRecords::window(const Event& event, WindowChange change) {
   const auto action = static_cast<WindowAction>(event.size);
   if (action == WindowAction::kStart) {
-    if (paused_at != 0) gaps.push_back({paused_at, event.time, "recording was stopped", true});
+    if (change.paused_at != 0) {
+      gaps.push_back({change.paused_at, event.time, "recording was stopped", true});
+    }
     ended = "unknown";
-  } else if (was_recording || ended == "unknown") {
+  } else if (change.was_recording || ended == "unknown") {
     ended = action == WindowAction::kExit ? "exit" : "stop";
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/event.h"
+#include "replay/recording_windows.h"
 
 namespace memscope {
 
@@ -65,8 +66,8 @@ struct SideRecords {
   using TimeOf = std::function<uint64_t(uint64_t ticks)>;
   // Takes a kRecord event of a kind that concerns no block; others are ignored.
   void add(const Event& event, const TimeOf& time_of);
-  // Takes a kWindow event; `paused_at` is the stop that a start follows, 0 = none.
-  void window(const Event& event, bool was_recording, uint64_t paused_at);
+  // Takes a kWindow event.
+  void window(const Event& event, WindowChange change);
 };
 
 }  // namespace memscope

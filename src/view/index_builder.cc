@@ -177,12 +177,11 @@ void IndexBuilder::unknown_free(const Event& event) {
 }
 
 void IndexBuilder::window(const Event& event) {
-  const bool was_recording = blocks_.windows().recording;
-  blocks_.window(event, *this);
-  index_.side.window(event, was_recording, blocks_.paused_at());
+  const WindowChange change = blocks_.window(event, *this);
+  index_.side.window(event, change);
   if (blocks_.windows().recording) {
     index_.windows.push_back({since(event.time), since(event.time)});
-  } else if (was_recording) {
+  } else if (change.was_recording) {
     index_.windows.back().end = since(event.time);
   }
 }
