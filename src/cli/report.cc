@@ -110,7 +110,7 @@ Result<std::string> page_template() {
   const fs::path file = web / "report.html";
   if (web.empty() || !fs::is_regular_file(file, error) || fs::file_size(file, error) > kMost) {
     return Error{
-        "report: the viewer's page is not part of this installation; build it (make install), or "
+        "report: the viewer's page is not part of this installation; build it (make web), or "
         "set MSMEMSCOPE_WEB_DIR to a directory with its report.html"};
   }
   std::ifstream stream(file, std::ios::binary);

@@ -33,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTypes =
 
 constexpr const char* kNoPage =
     "<!doctype html><title>MemScope</title><h1>MemScope</h1>"
-    "<p>The viewer's page is not part of this installation. Build it (make install), or set "
+    "<p>The viewer's page is not part of this installation. Build it (make web), or set "
     "MSMEMSCOPE_WEB_DIR to a directory with its index.html.</p>";
 
 bool same(std::string_view a, std::string_view b) {
