@@ -14,9 +14,8 @@ struct Moment {
 // Least squares of y over 0, 1, 2, ... scaled by `width` steps a point.
 double slope_of(const std::vector<double>& y, double width) {
   const auto n = static_cast<double>(y.size());
-  double sum = 0, weighted = 0;
+  double weighted = 0;
   for (size_t i = 0; i < y.size(); ++i) {
-    sum += y[i];
     weighted += y[i] * (static_cast<double>(i) - (n - 1) / 2);
   }
   const double spread = n * (n * n - 1) / 12;
