@@ -30,6 +30,8 @@ base_packages=(
   libfmt-dev           # formatting
   libsqlite3-dev       # msMemScope's db files
   zlib1g-dev           # pictures in a report, traces for Perfetto
+  libdw-dev            # native symbols: DWARF and ELF (libelf and liblzma come with it)
+  libbz2-dev           # sections that libdw unpacks
   libcli11-dev         # command line
   nlohmann-json3-dev   # small JSON
   robin-map-dev        # flat hash maps
