@@ -142,9 +142,12 @@ int compare_dumps_command(const LauncherOptions& options) {
   }
   const std::filesystem::path directory =
       std::filesystem::path(setting(options, "output_path", "memscopeDumpResults")) / "compare";
-  if (const auto made = make_directories(directory); !made) return fail(made.error().message);
+  std::vector<std::filesystem::path> made;
+  Result<void> written = make_directories(directory, &made);
   const std::filesystem::path path = free_name(directory);
-  if (const auto written = write_file(path.string(), text); !written) {
+  if (written) written = write_file(path.string(), text);
+  if (!written) {
+    remove_empty(made);
     return fail(written.error().message);
   }
   const auto printed = write_to("stdout", summary + path.string() + "\n");

@@ -91,6 +91,10 @@ FileKind file_kind(const fs::path& path) {
 Result<std::vector<fs::path>> find_inputs(const fs::path& input, WhichRuns which) {
   std::error_code error;
   const fs::file_status status = fs::status(input, error);
+  if (!fs::exists(status)) {
+    const std::string reason = error ? error.message() : "No such file or directory";
+    return Error{input.string() + ": " + reason + "; " + kInputAdvice};
+  }
   // What is no trace is for open_input() to judge, which knows what to say about each kind.
   if (fs::is_other(status) || fs::is_fifo(status) || fs::is_socket(status)) {
     return std::vector<fs::path>{input};

@@ -16,6 +16,10 @@
 
 namespace memscope {
 
+// What to do about a path that leads to no input.
+inline constexpr const char* kInputAdvice =
+    "give a run directory, a trace.msm, or a csv or db of msMemScope";
+
 // What a file's first bytes say it is.
 enum class FileKind : uint8_t {
   kUnknown,

@@ -111,8 +111,7 @@ std::vector<Input> inputs_of(InputKind kind, const std::shared_ptr<const Importe
 }
 
 Error refuse(const std::filesystem::path& path, const std::string& why) {
-  return Error{path.string() + ": " + why +
-               "; give a run directory, a trace.msm, or a csv or db of msMemScope"};
+  return Error{path.string() + ": " + why + "; " + kInputAdvice};
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ from msmemscope.analyzer import (
     LeaksAnalyzer,
     LeaksConfig,
 )
+from msmemscope.analyzer.base import BaseConfig
 
 pytestmark = pytest.mark.usefixtures("command")
 
@@ -376,6 +377,19 @@ def test_what_the_arguments_of_check_inefficient_must_be(tmp_path: Path) -> None
         msmemscope.check_inefficient(path, in_place=True, output_path="x.csv")
     with pytest.raises(ValueError, match="output_path is empty"):
         msmemscope.check_inefficient(path, output_path="")
+    other = tmp_path / "model.pt"
+    other.write_text("mine")
+    with pytest.raises(ValueError, match=r"output_path must end in \.csv"):
+        msmemscope.check_inefficient(path, output_path=str(other))
+    assert other.read_text() == "mine"
+
+
+def test_an_analyzer_wants_its_own_config(tmp_path: Path) -> None:
+    path = str(rounds().csv(tmp_path / "dump.csv"))
+    for analyzer, name in ((LeaksAnalyzer(), "Leaks"), (InefficientAnalyzer(), "Inefficient")):
+        for config in (None, path, BaseConfig(path)):
+            with pytest.raises(TypeError, match=f"config must be of {name}Config"):
+                analyzer.analyze(config)  # type: ignore[attr-defined]
 
 
 def test_damaged_rows_are_said_and_the_good_ones_used(

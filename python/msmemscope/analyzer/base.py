@@ -57,6 +57,14 @@ class BaseAnalyzer(ABC, Generic[Config]):
     def analyze(self, config: Config) -> Any: ...
 
 
+def checked(config: object, kind: type[Config]) -> Config:
+    """`config`, if it is one of `kind` and every value in it will do."""
+    if not isinstance(config, kind):
+        raise TypeError(f"config must be of {kind.__name__}, not {type(config).__name__}")
+    config.validate()
+    return config
+
+
 def whole_number(value: object, name: str, least: int) -> int:
     """`value`, if it is an int of at least `least`; bools are ints."""
     if not isinstance(value, int) or value < least:

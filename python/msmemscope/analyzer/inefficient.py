@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
-from .base import BaseAnalyzer, BaseConfig, ask_command, whole_number
+from .base import BaseAnalyzer, BaseConfig, ask_command, checked, whole_number
 
 TYPES = ("early_allocation", "late_deallocation", "temporary_idleness")
 DIRECTORY = "inefficient"
@@ -76,6 +76,12 @@ class InefficientConfig(BaseConfig):
             raise ValueError("in_place and output_path do not go together; give one of them")
         if self.output_path == "":
             raise ValueError("output_path is empty; give the name of a file, or leave it out")
+        suffix = os.path.splitext(self.input_path)[1]
+        if not self.target().endswith(suffix):
+            raise ValueError(
+                f"output_path must end in {suffix} as its input does, not "
+                f"{os.path.basename(self.target())!r}"
+            )
         if self.in_place and not os.access(self.input_path, os.W_OK):
             raise PermissionError(f"No permission to write {self.input_path}")
         self._keep_input()
@@ -123,7 +129,7 @@ class InefficientAnalyzer(BaseAnalyzer[InefficientConfig]):
     """Writes the results to a file, prints how far it is, and returns what was found."""
 
     def analyze(self, config: InefficientConfig) -> InefficientResult:
-        config.validate()
+        config = checked(config, InefficientConfig)
         target = config.target()
         print(f"INFO: Connected to {config.input_path}")
         arguments = [

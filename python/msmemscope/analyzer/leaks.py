@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from .base import BaseAnalyzer, BaseConfig, ask_command, whole_number
+from .base import BaseAnalyzer, BaseConfig, ask_command, checked, whole_number
 
 _MIB = 1048576
 _HAL = "HAL"
@@ -61,7 +61,7 @@ class LeaksAnalyzer(BaseAnalyzer[LeaksConfig]):
     """Prints the original's lines and returns a LeaksResult for each device and A, B, C."""
 
     def analyze(self, config: LeaksConfig) -> list[LeaksResult]:
-        config.validate()
+        config = checked(config, LeaksConfig)
         arguments = ["--mark", config.mstx_info, "--start", str(config.start_index)]
         if config.all_marks:
             arguments.append("--all")
