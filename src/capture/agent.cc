@@ -117,7 +117,7 @@ void become_forked_child() noexcept {
     lane.cursor = nullptr;
     lane.lane_seq = 0;
     lane.drops_used = 0;
-    lane.depth = 0;
+    lane.hook = 0;
     lane.announced = lane.numbered = false;
     if (lane.stacks.walked != nullptr) lane.stacks.forget();
     lane.busy.store(0, std::memory_order_relaxed);

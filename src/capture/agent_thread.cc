@@ -12,6 +12,7 @@
 #include "capture/agent_state.h"
 #include "capture/lane.h"
 #include "capture/lane0.h"
+#include "capture/last_thread.h"
 #include "capture/native_modules.h"
 #include "capture/native_stack.h"
 #include "capture/notices.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr long kPollNs = 10'000'000;
 constexpr uint64_t kSecond = 1'000'000'000u;
+constexpr uint64_t kLookForOthersNs = kSecond / 10;
 constexpr uint64_t kOldSlotNs = 10 * kSecond;  // written out though not full
 constexpr uint64_t kAnchorEveryNs = 10 * kSecond;
 // Slots written before others get a chance at the lock.
@@ -94,8 +96,18 @@ void* run(void*) {
   pthread_mutex_unlock(&state.trace_lock);
   // The first anchor soon: two of them, apart, give the counter's rate.
   uint64_t next_second = clock_detail::monotonic_ns() + kSecond / 4, next_anchor = next_second;
+  uint64_t next_look = 0;
   while (stop_wanted.load(std::memory_order_relaxed) == 0) {
-    poll(clock_detail::monotonic_ns(), &next_second, &next_anchor);
+    const uint64_t now = clock_detail::monotonic_ns();
+    poll(now, &next_second, &next_anchor);
+    if (now >= next_look) {
+      next_look = now + kLookForOthersNs;
+      if (only_this_thread_is_left()) {  // glibc calls exit(0) when we return
+        running = false;
+        pthread_detach(thread);
+        break;
+      }
+    }
     sleep_until_polled();
   }
   return nullptr;

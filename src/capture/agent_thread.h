@@ -2,6 +2,7 @@
 // files, writes clock anchors, takes lanes back from threads that have ended, and seals the slabs
 // of other processes of the run that have died. It starts with the trace, blocks all signals, and
 // is joined before Python forks (CPython >= 3.12 warns of threads at fork) and started again after.
+// It ends by itself where it is the last thread left (last_thread.h).
 #pragma once
 
 namespace memscope::capture::agent_thread {

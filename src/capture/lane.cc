@@ -47,7 +47,7 @@ Lane* begin(uint32_t i) noexcept {
   Lane& lane = state.lanes[i];
   note_lane_taken(lane);
   lane.index = i + 1;
-  lane.depth = 0;
+  lane.hook = 0;
   lane.announced = false;
   lane.own_stack = {};
   lane.own_stack_tries = 0;
@@ -60,6 +60,8 @@ Lane* take_lane() noexcept {
   if (state.lanes_ready.load(std::memory_order_acquire) == 0) return nullptr;
   const uint64_t now = clock_detail::monotonic_ns();
   if (now < no_lane_until_ns.load(std::memory_order_relaxed)) return nullptr;
+  // A child of vfork() has this thread's memory, its thread-local pointer too, and will be gone.
+  if (getpid() != state.pid.load(std::memory_order_relaxed)) return nullptr;
   const auto tid = static_cast<int32_t>(syscall(SYS_gettid));
   for (uint32_t i = 0; i < kLanes; ++i) {
     if (state.lanes[i].tid.load(std::memory_order_relaxed) == 0 &&

@@ -33,7 +33,7 @@ struct Lane {
   uint64_t* cursor = nullptr;  // where the next record goes; null without a slot
   uint64_t* end = nullptr;
   uint64_t last_ticks = 0;
-  uint32_t depth = 0;      // hooks the thread is inside of
+  uintptr_t hook = 0;      // address of the outermost HookScope the thread is inside of, or 0
   bool announced = false;  // the Lane record of this owner is written
   bool numbered = false;   // `stacks` holds what this trace has been told
   Slot slot;

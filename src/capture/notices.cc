@@ -14,14 +14,15 @@ namespace memscope::capture {
 namespace {
 
 struct Notice {
-  std::atomic<uint32_t> ready;
-  bool written;
-  char what[64];
-  char why[512];
+  std::atomic<uint32_t> ready = 0;
+  bool written = false;
+  char what[64] = {};
+  char why[512] = {};
 };
 
 constexpr size_t kNotices = 32;
-Notice list[kNotices];
+// Filled by the library's constructor, which no initialiser may follow.
+constinit Notice list[kNotices] = {};
 std::atomic<size_t> count = 0;
 
 }  // namespace

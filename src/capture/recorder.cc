@@ -1,5 +1,7 @@
 #include "capture/recorder.h"
 
+#include <signal.h>
+
 #include "capture/agent_state.h"
 #include "capture/lane.h"
 #include "capture/native_stack.h"
@@ -26,6 +28,12 @@ class BusyScope {
  private:
   Lane* lane_;
 };
+
+// A signal handler may run on a stack of its own, which lies anywhere.
+bool on_signal_stack() {
+  stack_t stack;
+  return sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
 
 bool recording() {
   return state.recording.load(std::memory_order_acquire) != 0;
@@ -127,12 +135,24 @@ HookScope::HookScope() noexcept : lane_(nullptr), outermost_(true) {
     become_forked_child();
   }
   lane_ = lane_of_this_thread();
-  if (__builtin_expect(lane_ != nullptr, 1)) outermost_ = lane_->depth++ == 0;
+  if (__builtin_expect(lane_ != nullptr, 1)) outermost_ = enter();
+}
+
+// Stacks grow downwards: a scope inside another one lies below it.
+bool HookScope::enter() noexcept {
+  const auto self = reinterpret_cast<uintptr_t>(this);
+  if (__builtin_expect(lane_->hook != 0, 0)) {
+    if (self < lane_->hook || on_signal_stack()) return false;
+    // The one above us is gone, and nobody told us: a longjmp.
+    lane_->busy.store(0, std::memory_order_release);
+  }
+  lane_->hook = self;
+  return true;
 }
 
 HookScope::~HookScope() noexcept {
   if (__builtin_expect(lane_ != nullptr, 1)) {
-    --lane_->depth;
+    if (outermost_) lane_->hook = 0;
     note_lane_used(*lane_);
   }
 }

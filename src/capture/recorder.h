@@ -13,9 +13,10 @@
 //   }
 //
 // A hook entered while its thread is inside another one is not `outermost()`: the record functions
-// then do nothing, so that one allocation is one event. Outside a recording they keep the shadow
-// map of live blocks and write nothing. Errors are never reported to the caller: an event that
-// finds no slot is counted by kind and stack.
+// then do nothing, so that one allocation is one event. A hook that was left by longjmp is noticed
+// by the next one that is entered from less deep in the stack. Outside a recording they keep the
+// shadow map of live blocks and write nothing. Errors are never reported to the caller: an event
+// that finds no slot is counted by kind and stack.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +39,8 @@ class HookScope {
   Lane* lane() const { return lane_; }  // null where the process has none to give
 
  private:
+  bool enter() noexcept;
+
   Lane* lane_;
   bool outermost_;
 };

@@ -19,12 +19,12 @@ constexpr size_t kSeen = 4096;
 constexpr uint64_t kNewerThanProcess = 1, kTruncated = 4;
 
 struct Wanted {
-  std::atomic<uint32_t> length;  // 0 until the path is written
-  char path[kPathBytes];
+  std::atomic<uint32_t> length = 0;  // 0 until the path is written
+  char path[kPathBytes] = {};
 };
 
 std::atomic<uint64_t> seen[kSeen];
-Wanted wanted[kFiles];  // untouched pages cost nothing
+constinit Wanted wanted[kFiles] = {};  // untouched pages cost nothing
 std::atomic<size_t> wanted_count = 0;
 size_t taken = 0;
 

@@ -204,6 +204,8 @@ bool drain_slot(uint32_t index) {
 
 bool make_for_first_event(Lane& lane) noexcept {
   if (state.recording.load(std::memory_order_acquire) == 0) return false;
+  // A child of vfork() makes nothing: file and thread would be the child's, the memory is ours.
+  if (getpid() != state.pid.load(std::memory_order_relaxed)) return false;
   // start() may hold the lock and wait until nobody is busy: this thread has not acted yet.
   lane.busy.store(0, std::memory_order_release);
   pthread_mutex_lock(&state.trace_lock);

@@ -7,4 +7,7 @@
 extern "C" {
 void fake_c10_new(void* block, size_t bytes);  // reports an allocation
 void fake_c10_delete(void* block);             // reports a free
+// What this thread's next report of an allocation does inside the allocator's own code, once:
+// throws, jumps away, allocates.
+void fake_c10_inside(void (*action)());
 }

@@ -128,26 +128,25 @@ void on_oom_lmm(int64_t bytes, size_t allocated, size_t reserved, C10Device devi
   on_report_oom(original_oom_lmm, bytes, allocated, reserved, device);
 }
 
-template <typename Function>
-void* entry(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
-
 enum HookIndex { kNew, kDelete, kCpuOom, kReportLmm, kReportLll, kOomLmm, kOomLll };
-// "lmm" is torch 2.0 and newer, "lll" 1.10 to 1.13.
+// "lmm" is torch 2.0 and newer, "lll" 1.10 to 1.13. Written so that no code need run for it: the
+// library's constructor, which comes before initialisers, patches a program that is linked with
+// torch.
 const SymbolHook kHooks[] = {
-    {"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", entry(on_new), &original_new, kLibC10},
-    {"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", entry(on_delete), &original_delete, kLibC10},
-    {"_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", entry(on_cpu_oom), &original_cpu_oom,
+    {"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", reinterpret_cast<void*>(&on_new), &original_new,
      kLibC10},
-    {"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", entry(on_report_lmm),
-     &original_report_lmm, kLibC10},
-    {"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", entry(on_report_lll),
-     &original_report_lll, kLibC10},
-    {"_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", entry(on_oom_lmm), &original_oom_lmm,
-     kLibC10},
-    {"_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", entry(on_oom_lll), &original_oom_lll,
-     kLibC10},
+    {"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", reinterpret_cast<void*>(&on_delete),
+     &original_delete, kLibC10},
+    {"_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", reinterpret_cast<void*>(&on_cpu_oom),
+     &original_cpu_oom, kLibC10},
+    {"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+     reinterpret_cast<void*>(&on_report_lmm), &original_report_lmm, kLibC10},
+    {"_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+     reinterpret_cast<void*>(&on_report_lll), &original_report_lll, kLibC10},
+    {"_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", reinterpret_cast<void*>(&on_oom_lmm),
+     &original_oom_lmm, kLibC10},
+    {"_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", reinterpret_cast<void*>(&on_oom_lll),
+     &original_oom_lll, kLibC10},
 };
 
 bool watched(HookIndex index) {
