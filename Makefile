@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: help setup setup-dev build install demo test test-full test-cpp test-python test-torch2 \
-  test-torch-newest web view test-web lint format zoo zoo-quick bench fuzz sanitize clean
+  test-torch-newest web view test-web wheel lint format zoo zoo-quick bench fuzz sanitize clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ test-web: setup-dev web ## the viewer's page: unit tests, and its story in a hea
 	@scripts/web.sh test
 	@scripts/web.sh e2e
 
+wheel: setup-dev web ## the wheel for every CPython and every Linux with glibc >= 2.28, into dist/
+	@packaging/wheel.sh
+
 zoo: setup-dev install ## diagnose every program of tests/zoo; prints the share that is right
 	$(call say,the zoo)
 	@$(PYTHON) tests/zoo/run_zoo.py $(ZOO_ARGS)
@@ -96,7 +99,7 @@ lint: setup-dev ## clang-format, clang-tidy, ruff, mypy
 	@scripts/lint.sh
 
 format: setup-dev ## rewrite the sources as clang-format and ruff want them
-	@git ls-files -co --exclude-standard -- '*.h' '*.cc' | xargs -r clang-format-14 -i
+	@git ls-files -co --exclude-standard -- '*.h' '*.c' '*.cc' | xargs -r clang-format-14 -i
 	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .
 
 clean: ## remove what was built; the cache outside the checkout stays

@@ -14,7 +14,7 @@ step() {
 }
 
 format() {
-  git ls-files -co --exclude-standard -- '*.h' '*.cc' | xargs -r clang-format-14 --dry-run -Werror
+  git ls-files -co --exclude-standard -- '*.h' '*.c' '*.cc' | xargs -r clang-format-14 --dry-run -Werror
 }
 tidy() {
   local log
@@ -29,7 +29,7 @@ shell() {
   local status=0
   while read -r file; do
     bash -n "$file" || status=1
-  done < <(git ls-files -co --exclude-standard -- 'scripts/*.sh' .ci/run)
+  done < <(git ls-files -co --exclude-standard -- 'scripts/*.sh' 'packaging/*.sh' .ci/run)
   return $status
 }
 
@@ -37,7 +37,7 @@ step 'shell syntax' shell
 step clang-format format
 step ruff .venv/bin/ruff check --quiet .
 step 'ruff format' .venv/bin/ruff format --check --quiet .
-step 'mypy --strict' .venv/bin/mypy --strict python/msmemscope
+step 'mypy --strict' .venv/bin/mypy --strict python/msmemscope packaging
 step 'eslint and tsc' scripts/web.sh lint
 step clang-tidy tidy
 
