@@ -13,7 +13,7 @@ unexport PYTHONPATH PYTHONHOME
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: help setup setup-dev build install demo test test-full test-cpp test-python test-torch2 \
-  test-torch-newest web view test-web wheel lint format zoo zoo-quick bench fuzz sanitize clean
+  test-torch-newest web view test-web wheel test-wheel lint format zoo zoo-quick bench fuzz sanitize clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,10 @@ test-web: setup-dev web ## the viewer's page: unit tests, and its story in a hea
 
 wheel: setup-dev web ## the wheel for every CPython and every Linux with glibc >= 2.28, into dist/
 	@packaging/wheel.sh
+
+test-wheel: wheel ## the demo from the wheel, in a fresh virtual environment without a compiler
+	$(call say,the wheel)
+	@packaging/try_wheel.sh
 
 zoo: setup-dev install ## diagnose every program of tests/zoo; prints the share that is right
 	$(call say,the zoo)

@@ -35,6 +35,7 @@ stage "Python tests on .venv's PyTorch" "${make[@]}" test-python
 stage 'Python tests on the second PyTorch' "${make[@]}" test-torch2
 [ $full = 0 ] || stage 'Python tests on the newest PyTorch' "${make[@]}" test-torch-newest
 stage "the viewer's page" "${make[@]}" test-web
+stage 'the wheel' "${make[@]}" test-wheel
 stage 'zoo' "${make[@]}" zoo
 stage 'fuzzers' "${make[@]}" fuzz FUZZ_SECONDS=$((full ? 300 : 20))
 stage 'sanitizers' "${make[@]}" sanitize
