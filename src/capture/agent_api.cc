@@ -13,6 +13,8 @@
 #include "capture/agent_state.h"
 #include "capture/agent_thread.h"
 #include "capture/elf_patch.h"
+#include "capture/environment.h"
+#include "capture/exec_hooks.h"
 #include "capture/fixed_text.h"
 #include "capture/inject.h"
 #include "capture/lane0.h"
@@ -259,6 +261,8 @@ __attribute__((constructor)) void on_load() {
   if (other_copy != nullptr) return;
   clock_init();
   if (!settings_io::from_environment()) return;  // API mode: Python tells us what to do
+  environment::remember();
+  if (environment::followed()) elf_patch::add(exec_hooks::hooks());
   if (const char* why = agent::start()) notices::say(why);
   inject::on_load();
 }

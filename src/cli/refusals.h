@@ -1,5 +1,6 @@
-// What the processes of a run could not be recorded for: the agent in each of them says it here
-// (capture/launcher_line.h), for there is no trace to say it in.
+// What the processes of a run could not be recorded for, and which programs could not be traced:
+// the agent in each of them says it here (capture/launcher_line.h), for there is no trace to say it
+// in.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@ namespace memscope::cli {
 
 class Refusals {
  public:
-  Refusals();  // listens; where that fails, nothing is heard
+  // Listens, at a name of its own or at the one given; where that fails, nothing is heard.
+  explicit Refusals(const std::string& name = "");
   ~Refusals();
   Refusals(const Refusals&) = delete;
   Refusals& operator=(const Refusals&) = delete;

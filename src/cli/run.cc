@@ -22,6 +22,7 @@
 #include "cli/run_report.h"
 #include "trace/dead_slabs.h"
 #include "trace/run_layout.h"
+#include "trace/untraced.h"
 
 extern char** environ;
 
@@ -205,8 +206,11 @@ int run_command(const LauncherOptions& options) {
   run.output = output != options.settings.end() ? output->second
                                                 : fs::absolute(kDefaultOutput, error).string();
   run.id = make_run_id();
-  environment.set("LD_PRELOAD",
-                  with_preload(environment.get("LD_PRELOAD"), files.value().library.string()));
+  const auto program = find_program(options.program.front());
+  if (!program || !preload_would_harm(*program)) {
+    environment.set("LD_PRELOAD",
+                    with_preload(environment.get("LD_PRELOAD"), files.value().library.string()));
+  }
   environment.set("MSMEMSCOPE_CONFIG", configuration(options, run));
   environment.set("MSMEMSCOPE_RUN_ID", run.id.id);
   environment.set("MSMEMSCOPE_PYTHONPATH", files.value().python_path.string());
@@ -216,6 +220,7 @@ int run_command(const LauncherOptions& options) {
   if (options.exec) return become(options.program, environment);
 
   const Refusals refusals;
+  const Refusals untraced(refusals.name().empty() ? "" : refusals.name() + kUntracedSuffix);
   if (!refusals.name().empty()) environment.set("MSMEMSCOPE_LAUNCHER", refusals.name());
   const ChildEnd end = run_child(options.program, environment.variables);
   if (end.how == ChildEnd::How::kNotStarted) {
@@ -223,6 +228,11 @@ int run_command(const LauncherOptions& options) {
     return end_like(end);
   }
   seal_dead_slabs(run.directory().c_str(), true);
+  if (has_traces(run)) {  // what came before there was a directory to note it in
+    for (const std::string& line : untraced.heard()) {
+      add_untraced(run.directory().c_str(), line, untraced_key(line));
+    }
+  }
   if (reports_here(options, run)) report(options, run, end, refusals.heard());
   make_dumps(options, run.directory(), run.output, run.id.inherited);
   return end_like(end);

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "import/open_input.h"
 #include "trace/reader.h"
 #include "trace/records.h"
+#include "trace/run_layout.h"
+#include "trace/untraced.h"
 
 namespace memscope::cli {
 namespace {
@@ -109,6 +112,37 @@ std::string record_name(uint8_t kind) {
 
 namespace {
 
+// "<host>-<rank>-<pid>[.n]" gives the pid; 0 for another name.
+int64_t pid_of_directory(const std::filesystem::path& process) {
+  const std::string name = process.filename().string();
+  const size_t dash = name.rfind('-');
+  return dash == std::string::npos ? 0 : std::strtoll(name.c_str() + dash + 1, nullptr, 10);
+}
+
+// What the run could not trace, as children of the process that started them or became them; where
+// that one has no trace either (a shell), of the run's first.
+void add_untraced_children(TraceInfo& info) {
+  const std::filesystem::path process = std::filesystem::path(info.log).parent_path();
+  const auto untraced = read_untraced(process.parent_path());
+  if (untraced.empty()) return;
+  const auto processes = find_processes(process.parent_path());
+  if (!processes) return;
+  const auto has_trace = [&](int64_t pid) {
+    return std::any_of(processes.value().begin(), processes.value().end(),
+                       [pid](const auto& one) { return pid_of_directory(one) == pid; });
+  };
+  std::error_code error;
+  const bool first = std::filesystem::equivalent(processes.value().front(), process, error);
+  const int64_t own = pid_of_directory(process);
+  for (const Untraced& one : untraced) {
+    const int64_t starter = has_trace(one.parent) ? one.parent : has_trace(one.pid) ? one.pid : 0;
+    if (starter != own && !(starter == 0 && first)) continue;
+    info.children.push_back({.pid = static_cast<uint64_t>(one.pid),
+                             .how = fmt::format("{}, which {}", one.program, one.why),
+                             .traced = ""});
+  }
+}
+
 Result<TraceSummary> summarize_trace(const std::string& path) {
   auto opened = TraceReader::open(path);
   if (!opened) return opened.error();
@@ -129,6 +163,7 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
   }
   summary.info = reader.info();
   summary.info.sources.clear();  // large, and nobody asks
+  add_untraced_children(summary.info);
   summary.trace = file_at(summary.info.log);
   summary.slab = file_at(summary.info.slab);
   summary.damage = reader.damage();

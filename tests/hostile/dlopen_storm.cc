@@ -1,5 +1,6 @@
 // Objects come and go, and with them the slots that the agent patched, while threads allocate,
-// throw, fork, refresh, start and stop. Arguments: agent, output directory, plug-in, rounds.
+// throw, fork, refresh, start and stop. Arguments: agent, output directory, plug-in, rounds,
+// threads that allocate.
 //
 // Each of the loading threads works on a copy of the plug-in of its own, so that every round really
 // maps and unmaps it. Prints the agent's status after shutdown(); exit 1 if anything went wrong.
@@ -40,11 +41,13 @@ void load_and_unload(const std::string& plugin, int rounds) {
   }
 }
 
-void allocate() {
+// Many of them must leave the others some time.
+void allocate(bool resting) {
   char block[64];
-  while (!stop) {
+  for (unsigned i = 1; !stop; ++i) {
     fake_c10_new(block, 64);
     fake_c10_delete(block);
+    if (resting && i % 64 == 0) usleep(2000);
   }
 }
 
@@ -78,16 +81,16 @@ void fork_now_and_then() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc != 6) return 2;
   const msmemscope_agent_v1& agent = load_agent(argv[1], argv[2]);
-  const int rounds = std::atoi(argv[4]);
+  const int rounds = std::atoi(argv[4]), allocators = std::atoi(argv[5]);
   std::vector<std::thread> loaders, others;
   for (int i = 0; i < kLoaders; ++i) {
     const std::string copy = std::string(argv[2]) + "/plugin" + std::to_string(i) + ".so";
     std::filesystem::copy_file(argv[3], copy);
     loaders.emplace_back(load_and_unload, copy, rounds);
   }
-  others.emplace_back(allocate);
+  for (int i = 0; i < allocators; ++i) others.emplace_back(allocate, allocators > 1);
   others.emplace_back(throw_and_catch);
   others.emplace_back(fork_now_and_then);
   others.emplace_back([&] {

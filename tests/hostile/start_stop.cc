@@ -1,6 +1,6 @@
-// Recording is started and stopped a thousand times under three threads that allocate and free all
-// the while; at the end what the trace says is alive must be what is alive, and every GOT slot must
-// be restored by shutdown().
+// Recording is started and stopped thousands of times under three threads that allocate and free
+// all the while; at the end what the trace says is alive must be what is alive, and every GOT slot
+// must be restored by shutdown().
 //
 //   start_stop AGENT OUTPUT ROUNDS     writes OUTPUT/live.txt: "address size" of what is alive
 #include <atomic>

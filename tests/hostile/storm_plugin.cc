@@ -9,3 +9,13 @@ extern "C" __attribute__((visibility("default"))) int storm_work(void* block, si
   fake_c10_delete(block);
   return dlsym(RTLD_DEFAULT, "fake_c10_new") != nullptr ? 1 : 0;
 }
+
+#if defined(ALLOCATE_IN_CONSTRUCTOR)
+namespace {
+struct AllocatesWhileLoaded {
+  AllocatesWhileLoaded() { fake_c10_new(block, sizeof(block)); }
+  ~AllocatesWhileLoaded() { fake_c10_delete(block); }
+  char block[128];
+} allocates_while_loaded;
+}  // namespace
+#endif

@@ -2,12 +2,12 @@
 
 import json
 import pathlib
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import count_events
 
 pytest.importorskip("torch")
 
@@ -95,13 +95,6 @@ def test_threads_fork_while_others_allocate_and_start_and_stop(
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
-def events_of(build: pathlib.Path, trace: pathlib.Path) -> dict[str, int]:
-    shown = subprocess.run(
-        [build / "hostile" / "count_events", trace], capture_output=True, text=True, check=True
-    ).stdout.split()
-    return dict(zip(shown[::2], map(int, shown[1::2]), strict=True))
-
-
 OS_EXIT = f"""
     import os, signal, torch, msmemscope
     {QUIET}
@@ -124,9 +117,9 @@ def test_children_that_end_without_an_exit_leave_no_slab_and_every_event(
     assert (done.returncode, done.stderr) == (0, "")
     traces = [path.parent for path in tmp_path.glob("memscopeDumpResults/run-*/*/trace.msm")]
     assert len(traces) == 61
-    counted = sorted(events_of(build, trace)["allocs"] for trace in traces)
+    counted = sorted(count_events(build, trace)["allocs"] for trace in traces)
     assert counted[1:] == [1000 + child for child in range(60)]  # [0] is the parent's
-    assert all(events_of(build, trace)["damage"] == 0 for trace in traces)
+    assert all(count_events(build, trace)["damage"] == 0 for trace in traces)
     assert list(tmp_path.glob("memscopeDumpResults/run-*/*/hot.slab")) == []
 
 
@@ -183,7 +176,7 @@ def test_the_launcher_seals_what_a_killed_program_left(
     assert done.returncode == -9, done.stderr
     (trace,) = tmp_path.glob("memscopeDumpResults/run-*/*/")
     assert not (trace / "hot.slab").exists()
-    found = events_of(build, trace)
+    found = count_events(build, trace)
     assert (found["allocs"], found["damage"]) == (2, 0)
     (summary,) = json.loads(run_command("info", "--json", trace).stdout)["inputs"]
     assert (summary["ended"], summary["complete"]) == ("killed", True)

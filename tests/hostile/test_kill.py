@@ -1,4 +1,7 @@
-"""The demo, killed at random moments: nothing whose hook returned is missing."""
+"""Programs killed at random moments: nothing whose hook returned is missing.
+
+20 kills: 8 of the demo, 12 of a program whose four threads do nothing but allocate; 200 in full.
+"""
 
 import json
 import os
@@ -11,6 +14,7 @@ import sys
 import time
 
 import pytest
+from conftest import count_events, outside
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -33,13 +37,6 @@ def start(build: pathlib.Path, directory: pathlib.Path) -> subprocess.Popen[str]
         text=True,
         start_new_session=True,
     )
-
-
-def events_of(build: pathlib.Path, trace: pathlib.Path) -> dict[str, int]:
-    shown = subprocess.run(
-        [build / "hostile" / "count_events", trace], capture_output=True, text=True, check=True
-    ).stdout.split()
-    return dict(zip(shown[::2], map(int, shown[1::2]), strict=True))
 
 
 def test_every_event_whose_hook_returned_survives_sigkill(
@@ -66,7 +63,7 @@ def test_every_event_whose_hook_returned_survives_sigkill(
             assert (counted_allocs, counted_frees) == (0, 0)
             continue
         (trace,) = traces
-        found = events_of(build, trace)
+        found = count_events(build, trace)
         # An event may be in the trace whose hook had not returned to the counter yet: one a thread.
         assert found["dropped"] == 0
         assert found["damage"] == 0
@@ -85,3 +82,35 @@ def test_every_event_whose_hook_returned_survives_sigkill(
         assert diagnosis["inputs"][0]["ended"] == "killed"
         assert causes == ["none"] if not judged else set(causes) <= {"leak", "none"}
         print(kill, found, diagnosis["steps"]["count"], causes)
+
+
+def test_four_threads_under_load_killed(
+    build: pathlib.Path, tmp_path: pathlib.Path, full: bool
+) -> None:
+    random_moment = random.Random(20260102)
+    for kill in range(150 if full else 12):
+        output, counter = tmp_path / f"out{kill}", tmp_path / f"counts{kill}"
+        command = [build / "msmemscope", "--report-to=none", "-o", output, "--"]
+        command += [build / "hostile" / "under_load", counter]
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            env=outside(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "counting\n"
+        (meta,) = output.glob("run-*/*/meta.json")
+        time.sleep(random_moment.uniform(0.0, 0.5))
+        os.kill(json.loads(meta.read_text())["pid"], signal.SIGKILL)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        counted = struct.unpack("8Q", counter.read_bytes())
+        found = count_events(build, meta.parent)
+        assert (found["dropped"], found["damage"]) == (0, 0)
+        # A call may not have returned to the counter yet: one a thread.
+        assert 0 <= found["allocs"] - sum(counted[:4]) <= 4, (kill, found, counted)
+        assert 0 <= found["frees"] - sum(counted[4:]) <= 4, (kill, found, counted)
+        assert found["allocs"] - found["frees"] <= 4 * 100
+        assert not (meta.parent / "hot.slab").exists(), "the launcher has sealed it"

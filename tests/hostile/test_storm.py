@@ -4,9 +4,12 @@ import json
 import pathlib
 import subprocess
 
+import pytest
 
+
+@pytest.mark.parametrize(("plugin", "threads"), [("storm", 1), ("busy", 64)])
 def test_nothing_breaks_while_libraries_come_and_go(
-    build: pathlib.Path, tmp_path: pathlib.Path, full: bool
+    build: pathlib.Path, tmp_path: pathlib.Path, full: bool, plugin: str, threads: int
 ) -> None:
     hostile = build / "hostile"
     done = subprocess.run(
@@ -14,8 +17,9 @@ def test_nothing_breaks_while_libraries_come_and_go(
             str(hostile / "dlopen_storm"),
             str(build / "libmsmemscope_agent.so"),
             str(tmp_path),
-            str(hostile / "libstorm_plugin.so"),
+            str(hostile / f"lib{plugin}_plugin.so"),  # a busy one's constructors allocate
             "5000" if full else "500",
+            str(threads),
         ],
         capture_output=True,
         text=True,
