@@ -12,6 +12,7 @@
 //   seed of an unknown address        begins(block), the event being the seed
 //   seed of a live block, told again  nothing: it lived on
 //   seed of another one there         ends(old, kReseeded), then begins(block)
+//   block of a folded past            as a seed, but with a stack, and its history is known
 //   first alloc or free after stop()  ends(block, kUnseeded) of all that was alive at stop() and
 //   and start()                       was not seeded: freed in between
 //
@@ -148,7 +149,13 @@ class BlockTracker {
       sink.ends(std::as_const(block), end_by(event, key, BlockEnding::kReseeded));
       block = {};
     }
-    begin(block, event, event.birth, event.birth != 0);
+    bool fate_unknown = event.birth != 0;
+    if (event.record_kind == static_cast<uint8_t>(Kind::kFoldedBlock)) {
+      // Its history is whole: it was folded.
+      const auto folded = decode_record<FoldedBlockRecord>(event.words);
+      fate_unknown = folded && (folded->flags & kFoldedFateUnknown) != 0;
+    }
+    begin(block, event, event.birth, fate_unknown);
     if (!sink.begins(block, event)) live_.erase(key, BlockKeyHash{}(key));
   }
 

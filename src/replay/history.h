@@ -1,14 +1,17 @@
 // What replay keeps of the past: curves over the steps, each of at most kMaxBuckets points however
 // long the run, so that memory does not grow with its length.
 //
-// A bucket is `width` steps in a row; a curve's point is the value at the end of the bucket's last
-// step. With up to 256 steps a bucket is a step. Where only the steps from A on are asked for, all
-// before A are one bucket, so that A and what follows are seen as finely as can be:
+// A bucket is `width` steps in a row, a power of two, so that where a run grows longer two buckets
+// become one and no other boundary comes up (a folded past has no others, fold.h); a curve's point
+// is the value at the end of the bucket's last step. With up to 256 steps a bucket is a step. Where
+// only the steps from A on are asked for, all before A are one bucket, so that A and what follows
+// are seen as finely as can be:
 //
 //   steps 21 to 60 of many    | 1 ... 20 | 21 | 22 | ... | 60 |
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +31,7 @@ struct Buckets {
   explicit Buckets(uint32_t step_count, uint32_t first_step = 1)
       : steps(step_count), before(first_step > 1 ? std::min(first_step - 1, step_count) : 0) {
     const uint32_t most = kMaxBuckets - lead();
-    width = std::max(1u, (steps - before + most - 1) / most);
+    width = std::bit_ceil(std::max(1u, (steps - before + most - 1) / most));
   }
 
   uint32_t lead() const { return before == 0 ? 0 : 1; }

@@ -25,6 +25,10 @@ Replay::Replay(StepPlan plan, ReplayOptions options, TimeOf time_of)
       notes_(options_.skew_ns, time_of_) {
   const uint32_t count = plan.count();
   if (plan.from == StepsFrom::kTime) options_.first_step = 0;
+  if (plan.folded != 0 && !plan.has_curves) {
+    // Of these steps only the last state is known.
+    options_.first_step = std::max(options_.first_step, plan.folded + 1);
+  }
   plan = asked_for(std::move(plan), options_);
   if (plan.count() == count) options_.last_step = 0;  // nothing is left out
   curves_ = StepCurves(std::move(plan), options_.first_step);
@@ -48,7 +52,8 @@ void Replay::feed(const Event& event) {
       break;
     case EventKind::kSeed:
       if (event.size == 0 || left_out(event)) return;
-      ++result_.events;
+      // One of a folded past is in that past's count.
+      result_.events += event.record_kind != static_cast<uint8_t>(Kind::kFoldedBlock) ? 1 : 0;
       blocks_.seed(event, *this);
       break;
     case EventKind::kWindow:
@@ -64,6 +69,11 @@ void Replay::end_steps(const Event& event) {
   // What was freed in a pause is no longer there when a step ends.
   blocks_.forget_unseeded(*this);
   while (event.time > curves_.step_end()) end_step();
+}
+
+void Replay::stand_at(uint64_t time) {
+  blocks_.forget_unseeded(*this);
+  while (time >= curves_.step_end()) end_step();
 }
 
 void Replay::end_step() {
@@ -87,6 +97,9 @@ bool Replay::begins(Block& block, const Event& event) {
     curves_.totals(curves_.pools()[group.pool], event, static_cast<int64_t>(block.size));
     return true;
   }
+  if (event.record_kind == static_cast<uint8_t>(Kind::kFoldedBlock)) {
+    return begins_folded(block, event);
+  }
   const bool first_window = blocks_.windows().number <= 1;
   block.group = curves_.seeded_group_of(event.where);
   block.step = first_window ? 0 : curves_.step();
@@ -97,6 +110,18 @@ bool Replay::begins(Block& block, const Event& event) {
   pool.now = pool.live_bytes;
   if (first_window) pool.allocated.start = std::max(pool.allocated.start, pool.now);
   pool.allocated.peak = std::max(pool.allocated.peak, pool.now);
+  return true;
+}
+
+// The pool's level follows, in a record of its own.
+bool Replay::begins_folded(Block& block, const Event& event) {
+  const auto record = decode_record<FoldedBlockRecord>(event.words);
+  if (!record) return false;
+  const bool seeded = (record->flags & kFoldedSeeded) != 0;
+  block.group =
+      seeded ? curves_.seeded_group_of(event.where) : curves_.group_of(event.stack, event.where);
+  block.step = curves_.step_of_folded(record->step, event.birth);
+  curves_.add_folded(block.group, block.size);
   return true;
 }
 
@@ -127,6 +152,12 @@ void Replay::record(const Event& event) {
     case Kind::kUndo:
       blocks_.undo(event, *this);
       break;
+    case Kind::kFolded:
+    case Kind::kFold:
+    case Kind::kFoldedPool:
+    case Kind::kFoldedLevel:
+      folded(event);
+      break;
     case Kind::kHolder:
       notes_.holder(event, blocks_.live(), curves_.pools(), result_.side);
       break;
@@ -136,6 +167,36 @@ void Replay::record(const Event& event) {
     default:
       result_.side.add(event, time_of_);
       break;
+  }
+}
+
+void Replay::folded(const Event& event) {
+  if (event.record_kind == static_cast<uint8_t>(Kind::kFolded)) {
+    const auto record = decode_record<FoldedRecord>(event.words);
+    if (!record || result_.folded.to != 0) return;
+    result_.folded = {time_of_(record->from_ticks), event.time, curves_.plan().folded,
+                      record->events, record->folds};
+    result_.range.first = std::min(result_.range.first, result_.folded.from);
+    if (options_.device) return;  // these are of all devices
+    result_.events += record->events;
+    result_.preexisting += record->preexisting;
+    result_.unknown_frees += record->unknown_frees;
+    folded_ambiguous_ = record->ambiguous;
+    return;
+  }
+  const auto wanted = [&](uint64_t where) {
+    return !options_.device ||
+           Where::unpack(static_cast<uint16_t>(where)).device == *options_.device;
+  };
+  if (const auto point = decode_record<FoldRecord>(event.words);
+      point && event.record_kind == static_cast<uint8_t>(Kind::kFold)) {
+    if (wanted(point->where)) curves_.fold(*point, event.stack);
+  } else if (const auto bucket = decode_record<FoldedPoolRecord>(event.words);
+             bucket && event.record_kind == static_cast<uint8_t>(Kind::kFoldedPool)) {
+    if (wanted(bucket->where)) curves_.fold(*bucket);
+  } else if (const auto level = decode_record<FoldedLevelRecord>(event.words);
+             level && event.record_kind == static_cast<uint8_t>(Kind::kFoldedLevel)) {
+    if (wanted(level->where)) curves_.fold(*level);
   }
 }
 
@@ -171,7 +232,7 @@ ReplayResult Replay::finish() {
   result_.plan = curves_.plan();
   result_.buckets = curves_.buckets();
   result_.last_step = result_.plan.count();
-  result_.ambiguous = blocks_.ambiguous();
+  result_.ambiguous = ambiguous();
   return std::move(result_);
 }
 

@@ -51,6 +51,13 @@ struct LiveBlock {
   uint32_t owner = 0;  // index into SideRecords::owners, 0 = not told
 };
 
+// What is no longer in the input event by event (fold.h).
+struct FoldedPast {
+  uint64_t from = 0, to = 0;  // ns since the epoch; both 0: nothing was folded
+  uint32_t steps = 0;         // of the plan, that were over at `to`
+  uint64_t events = 0, folds = 0;
+};
+
 struct ReplayResult {
   StepPlan plan;
   Buckets buckets;
@@ -59,6 +66,7 @@ struct ReplayResult {
   std::vector<Pool> pools;
   std::vector<LiveBlock> live;  // at the end of the input, or of ReplayOptions::last_step
   SideRecords side;
+  FoldedPast folded;
   TimeRange range;      // of the events
   uint64_t events = 0;  // allocs, frees and seeds
   uint64_t ambiguous = 0, unknown_frees = 0, preexisting = 0;
@@ -72,6 +80,13 @@ class Replay {
   void feed(const Event& event);
   ReplayResult finish();
 
+  // How things stand, for a fold.
+  void stand_at(uint64_t time);  // the steps that ended up to then are over
+  const LiveBlocks& live() const { return blocks_.live(); }
+  const StepCurves& curves() const { return curves_; }
+  const ReplayResult& so_far() const { return result_; }
+  uint64_t ambiguous() const { return blocks_.ambiguous() + folded_ambiguous_; }
+
   // As a BlockSink: curves and totals follow the blocks.
   bool begins(Block& block, const Event& event);
   void ends(const Block& block, const BlockEnd& end);
@@ -83,6 +98,8 @@ class Replay {
     return options_.device && event.where.device != *options_.device;
   }
   void record(const Event& event);
+  void folded(const Event& event);
+  bool begins_folded(Block& block, const Event& event);
   void end_steps(const Event& event);
   void end_step();
   std::vector<LiveBlock> list_live() const;
@@ -93,6 +110,7 @@ class Replay {
   StepCurves curves_;
   BlockNotes notes_;
   ReplayResult result_;
+  uint64_t folded_ambiguous_ = 0;
 };
 
 // Finds the steps of `source` and replays it. The source must stand at its beginning.

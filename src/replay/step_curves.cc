@@ -1,5 +1,7 @@
 #include "replay/step_curves.h"
 
+#include <algorithm>
+
 #include "tsl/robin_map.h"
 
 namespace memscope {
@@ -11,12 +13,81 @@ StepCurves::StepCurves(StepPlan plan, uint32_t first_step)
       groups_(1),  // 0 means "none" in Group::next and first_group_
       pool_index_(1u << 16) {
   if (plan_.count() == 0) return;
-  if (plan_.begin != 0) {
+  if (plan_.folded != 0) {
+    step_ = plan_.folded + 1;
+    step_end_ = plan_.folded < plan_.count() ? plan_.ends[plan_.folded] : kNever;
+  } else if (plan_.begin != 0) {
     step_ = 0;
     step_end_ = plan_.begin - 1;
   } else {
     step_end_ = plan_.ends[0];
   }
+}
+
+// -- a folded past --------------------------------------------------------------------------------
+
+std::optional<uint32_t> StepCurves::bucket_of_folded(uint64_t to_step) const {
+  const uint64_t step = (to_step + plan_.stride - 1) / plan_.stride;
+  if (!plan_.has_curves || step == 0 || step > plan_.folded) return std::nullopt;
+  return buckets_.of_step(static_cast<uint32_t>(step));
+}
+
+uint32_t StepCurves::step_of_folded(uint64_t step, uint64_t birth) const {
+  if (step == 0) return 0;
+  if (!plan_.has_curves) {
+    if (plan_.begin > birth) return 0;
+    const auto end = std::lower_bound(plan_.ends.begin(), plan_.ends.end(), birth);
+    return static_cast<uint32_t>(end - plan_.ends.begin()) + 1;
+  }
+  return static_cast<uint32_t>(
+      std::min<uint64_t>((step + plan_.stride - 1) / plan_.stride, plan_.folded + uint64_t{1}));
+}
+
+void StepCurves::fold(const FoldRecord& record, StackId stack) {
+  const Where where = Where::unpack(static_cast<uint16_t>(record.where));
+  const uint32_t index = record.seeded != 0 ? seeded_group_of(where) : group_of(stack, where);
+  Group& group = groups_[index];
+  group.allocs += record.allocs;
+  const auto bucket = bucket_of_folded(record.to_step);
+  if (record.changed != 0 || (!bucket && record.to_step != 0)) touch(group, index);
+  if (!bucket || (!group.live.empty() && group.live.back().bucket > *bucket)) return;
+  const CurvePoint point{*bucket, static_cast<uint32_t>(record.live_blocks), record.live_bytes};
+  if (!group.live.empty() && group.live.back().bucket == *bucket) {
+    group.live.back() = point;
+  } else {
+    group.live.push_back(point);
+  }
+}
+
+void StepCurves::fold(const FoldedPoolRecord& record) {
+  Pool& pool = pools_[pool_of(Where::unpack(static_cast<uint16_t>(record.where)))];
+  const auto bucket = bucket_of_folded(record.to_step);
+  if (!bucket || *bucket + size_t{1} < pool.buckets.size()) return;
+  const PoolBucket next{record.min, record.max, record.end, record.reserved_end};
+  if (*bucket + size_t{1} == pool.buckets.size()) {
+    PoolBucket& in = pool.buckets.back();
+    in = {std::min(in.min, next.min), std::max(in.max, next.max), next.end, next.reserved_end};
+  } else {
+    pool.buckets.resize(*bucket, {pool.buckets.empty() ? 0 : pool.buckets.back().end, 0, 0, 0});
+    pool.buckets.push_back(next);
+  }
+}
+
+void StepCurves::fold(const FoldedLevelRecord& record) {
+  Pool& pool = pools_[pool_of(Where::unpack(static_cast<uint16_t>(record.where)))];
+  pool.has_totals = record.has_totals != 0;
+  pool.allocated = {record.start, record.peak, 0};
+  pool.reserved = {record.reserved_start, record.reserved_peak, 0};
+  pool.now = record.now;
+  pool.reserved_now = record.reserved_now;
+  pool.step_min = record.step_min;
+  pool.step_max = record.step_max;
+  if (!plan_.has_curves || plan_.from == StepsFrom::kTime) return;
+  const auto gap = [&](uint64_t step, double ratio, uint64_t bytes) {
+    return step < first_step_ ? PoolGap{} : PoolGap{static_cast<uint32_t>(step), ratio, bytes};
+  };
+  pool.min_gap = gap(record.least_step, record.least_ratio, record.least_bytes);
+  pool.max_gap = gap(record.most_step, record.most_ratio, record.most_bytes);
 }
 
 uint32_t StepCurves::new_pool(Where where) {

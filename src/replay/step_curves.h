@@ -12,12 +12,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/event.h"
 #include "replay/history.h"
 #include "replay/live_blocks.h"
 #include "replay/steps.h"
+#include "trace/records.h"
 
 namespace memscope {
 
@@ -56,8 +58,12 @@ class StepCurves {
   Pool& pool_of_group(uint32_t group) { return pools_[groups_[group].pool]; }
 
   void add(uint32_t index, uint64_t size) {
+    touch(groups_[index], index);
+    add_folded(index, size);
+  }
+  // A block of the folded past: no change in this step.
+  void add_folded(uint32_t index, uint64_t size) {
     Group& group = groups_[index];
-    touch(group, index);
     group.live_bytes += size;
     ++group.live_blocks;
     Pool& pool = pools_[group.pool];
@@ -90,6 +96,14 @@ class StepCurves {
     if (!pool.has_totals) pool.now = pool.live_bytes;
   }
 
+  // What a folded past says of a stack and of a pool (fold.h); a stack's groups are made in the
+  // order of their first points. After the blocks: how a pool stands.
+  void fold(const FoldRecord& point, StackId stack);
+  void fold(const FoldedPoolRecord& bucket);
+  void fold(const FoldedLevelRecord& level);
+  // The step of this plan in which a block of the folded past was born.
+  uint32_t step_of_folded(uint64_t step, uint64_t birth) const;
+
   // True where that was the last one.
   bool end_step();
   void freeze(const LiveBlocks& live);
@@ -108,6 +122,8 @@ class StepCurves {
   void told(Pool& pool, const Event& event, int64_t change);
   void point(Group& group, uint32_t bucket);
   void point(Pool& pool, uint32_t bucket);
+  // The bucket of a folded one that ends with this step; nullopt where it is not of this plan.
+  std::optional<uint32_t> bucket_of_folded(uint64_t to_step) const;
 
   StepPlan plan_;
   Buckets buckets_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
 #include <tuple>
 
@@ -68,17 +69,18 @@ Piece slab_piece(const SlabCopy::Slot& slot, uint32_t from, uint32_t to, uint64_
 }
 
 // Lays the pieces of one slot end to end. `pieces` is sorted by from, the longest first.
-void assemble_slot(const InputFile& log, std::span<const Piece> pieces, const SlabCopy::Slot* slot,
+// What comes before `covered` has been told of otherwise.
+void assemble_slot(std::span<const InputFile> log, std::span<const Piece> pieces,
+                   const SlabCopy::Slot* slot, uint32_t covered, uint64_t clock_there,
                    std::vector<Piece>& out, DamageLog& damage) {
-  uint32_t covered = 0;
-  uint64_t ticks = slot != nullptr ? slot->base_ticks : 0;
+  uint64_t ticks = covered != 0 ? clock_there : slot != nullptr ? slot->base_ticks : 0;
   for (const Piece& piece : pieces) {
     if (piece.to <= covered) continue;  // written twice
     if (piece.from > covered && piece.lane != 0) {
       const uint32_t have = std::min(piece.from, bytes_of(slot));
       if (have > covered) out.push_back(slab_piece(*slot, covered, have, ticks));
       if (have < piece.from) {
-        damage.add(at(log, piece.offset) + ": " + std::to_string(piece.from - covered) +
+        damage.add(at(log[piece.file], piece.offset) + ": " + std::to_string(piece.from - covered) +
                        " bytes of thread lane " + std::to_string(piece.lane) +
                        " before this chunk are missing; what they held is lost",
                    piece.from - std::max(have, covered));
@@ -143,13 +145,15 @@ LogIndex index_log(const InputFile& file, uint32_t header_bytes, DamageLog& dama
     piece.lane = header.lane;
     piece.from = header.from;
     piece.to = header.to;
+    piece.before = is_mark_before(header.slot_index);
+    if (piece.before) piece.skip_to = static_cast<uint32_t>(header.slot_index);
     piece.lane_seq = header.lane_seq;
     piece.base_ticks = header.base_ticks;
     piece.last_ticks = header.last_ticks;
     piece.kinds = header.kinds;
     piece.offset = offset + sizeof(header);
     piece.compressed = header.compressed_bytes;
-    index.pieces.push_back(piece);
+    (piece.before ? index.before : index.pieces).push_back(piece);
     offset += sizeof(header) + header.compressed_bytes;
   }
   index.end = offset;
@@ -238,23 +242,94 @@ SlabCopy read_slab(const InputFile& file, uint64_t pid, DamageLog& damage) {
   return copy;
 }
 
-std::vector<LaneIndex> assemble_lanes(const InputFile& log, LogIndex index, const SlabCopy& slab,
-                                      DamageLog& damage) {
-  std::vector<Piece>& pieces = index.pieces;
+namespace {
+
+// From where on a lane is read, where a folded log stands for what was before.
+struct LaneStart {
+  uint64_t lane_seq = 0, clock = 0;
+  uint32_t at = 0;
+};
+
+class LaneAssembly {
+ public:
+  LaneAssembly(std::span<const InputFile> log, DamageLog& damage) : log_(log), damage_(damage) {}
+
+  // The pieces before a lane's start, as they lie in the log. Before any slot.
+  void begin(const std::vector<Piece>& before) {
+    for (const Piece& piece : before) {
+      LaneIndex* lane = lane_for(piece.lane);
+      if (lane == nullptr) continue;
+      lane->pieces.push_back(piece);
+      lane->pieces.back().skip_to = 0;
+      starts_[piece.lane] = {piece.lane_seq, piece.base_ticks, piece.skip_to};
+    }
+  }
+
+  void slot(uint32_t number, uint64_t lane_seq, std::span<const Piece> pieces,
+            const SlabCopy::Slot* in_slab) {
+    uint32_t covered = 0;
+    uint64_t clock = 0;
+    if (const auto start = starts_.find(number); start != starts_.end()) {
+      if (lane_seq < start->second.lane_seq) return;
+      if (lane_seq == start->second.lane_seq) {
+        covered = start->second.at;
+        clock = start->second.clock;
+      }
+    }
+    if (LaneIndex* lane = lane_for(number); lane != nullptr) {
+      assemble_slot(log_, pieces, in_slab, covered, clock, lane->pieces, damage_);
+    } else {
+      ++refused_;
+    }
+  }
+
+  std::vector<LaneIndex> finish() {
+    if (refused_ != 0) {
+      damage_.add(log_.front().path().string() + ": more than " + std::to_string(kMaxLanes) +
+                  " thread lanes; " + std::to_string(refused_) + " slots were left aside");
+    }
+    std::vector<LaneIndex> list;
+    for (auto& [number, lane] : lanes_) list.push_back(std::move(lane));
+    return list;
+  }
+
+ private:
+  LaneIndex* lane_for(uint32_t number) {
+    const auto found = lanes_.find(number);
+    if (found != lanes_.end()) return &found->second;
+    if (lanes_.size() == kMaxLanes) return nullptr;
+    return &(lanes_[number] = {number, {}});
+  }
+
+  std::span<const InputFile> log_;
+  DamageLog& damage_;
+  std::map<uint32_t, LaneIndex> lanes_;
+  std::map<uint32_t, LaneStart> starts_;
+  size_t refused_ = 0;
+};
+
+}  // namespace
+
+std::vector<LaneIndex> assemble_lanes(std::span<const InputFile> log, std::vector<LogIndex> indexes,
+                                      const SlabCopy& slab, DamageLog& damage) {
+  std::vector<Piece> pieces;
+  LaneAssembly lanes(log, damage);
+  for (uint32_t file = 0; file < indexes.size(); ++file) {
+    LogIndex& index = indexes[file];
+    for (Piece& piece : index.pieces) piece.file = file;
+    for (Piece& piece : index.before) piece.file = file;
+    lanes.begin(index.before);
+    if (pieces.empty()) {
+      pieces = std::move(index.pieces);
+    } else {
+      pieces.insert(pieces.end(), index.pieces.begin(), index.pieces.end());
+      index.pieces = {};
+    }
+  }
   std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::tuple(a.lane, a.lane_seq, a.from, b.to) <
            std::tuple(b.lane, b.lane_seq, b.from, a.to);
   });
-  std::vector<LaneIndex> lanes;
-  const auto lane_for = [&](uint32_t lane) -> LaneIndex* {
-    if (!lanes.empty() && lanes.back().lane == lane) return &lanes.back();
-    if (lanes.size() == kMaxLanes) {
-      return nullptr;
-    }
-    lanes.push_back({lane, {}});
-    return &lanes.back();
-  };
-  size_t refused = 0;
   size_t next = 0;
   auto slot = slab.slots.begin();
   while (next < pieces.size() || slot != slab.slots.end()) {
@@ -272,19 +347,13 @@ std::vector<LaneIndex> assemble_lanes(const InputFile& log, LogIndex index, cons
     if (slot != slab.slots.end() && slot_key(slot->lane, slot->lane_seq) == key) {
       in_slab = &*slot++;
     }
-    if (LaneIndex* lane = lane_for(std::get<0>(key)); lane != nullptr) {
-      assemble_slot(log, std::span(pieces).subspan(first, next - first), in_slab, lane->pieces,
-                    damage);
-    } else {
-      ++refused;
-    }
+    lanes.slot(std::get<0>(key), std::get<1>(key), std::span(pieces).subspan(first, next - first),
+               in_slab);
   }
-  if (refused != 0) {
-    damage.add(log.path().string() + ": more than " + std::to_string(kMaxLanes) +
-               " thread lanes; " + std::to_string(refused) + " slots were left aside");
+  for (size_t file = 0; file < indexes.size(); ++file) {
+    note_tail(log[file], indexes[file], slab, damage);
   }
-  note_tail(log, index, slab, damage);
-  return lanes;
+  return lanes.finish();
 }
 
 }  // namespace memscope

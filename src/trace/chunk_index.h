@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -26,6 +25,8 @@ struct Piece {
   uint64_t kinds = 0;
   uint64_t offset = 0;      // of the frame in the log; of the words in SlabCopy::words
   uint32_t compressed = 0;  // 0: in the slab
+  uint32_t file = 0;        // which of the log's files
+  bool before = false;      // stands for all that the lane had before its start, up to last_ticks
   bool in_slab() const { return compressed == 0; }
 };
 
@@ -49,6 +50,8 @@ SlabCopy read_slab(const InputFile& file, uint64_t pid, DamageLog& damage);
 
 struct LogIndex {
   std::vector<Piece> pieces;  // as they lie in the log
+  // Of a folded log: what stands for all that a lane had before byte `skip_to` of slot `lane_seq`.
+  std::vector<Piece> before;
   // The end of the last whole chunk, and a chunk cut short there, if its header can be read.
   uint64_t end = 0;
   uint64_t tail_bytes = 0;
@@ -66,9 +69,9 @@ struct LaneIndex {
 // A lane is a thread at a time; more than this many at once is damage.
 inline constexpr size_t kMaxLanes = 8192;
 
-// Merges both; what neither has is noted as damage.
-std::vector<LaneIndex> assemble_lanes(const InputFile& log, LogIndex index, const SlabCopy& slab,
-                                      DamageLog& damage);
+// Merges the log's files, in their order, and the slab; what none has is noted as damage.
+std::vector<LaneIndex> assemble_lanes(std::span<const InputFile> log, std::vector<LogIndex> indexes,
+                                      const SlabCopy& slab, DamageLog& damage);
 
 // Words of the record that starts with word 0 `first`, 0 where that cannot be one.
 size_t record_words(uint64_t first);

@@ -63,7 +63,13 @@ void LaneCursor::before_next_piece() {
     return;
   }
   state_ = State::kBeforePiece;
-  ticks_ = std::min(std::max(ticks_, pieces_[next_piece_].base_ticks), kMaxTicks);
+  const Piece& next = pieces_[next_piece_];
+  if (next_piece_ != 0 && pieces_[next_piece_ - 1].before && !next.before) {
+    // Behind what stands for the folded past: that clock was another, and its time is over.
+    floor_ = std::min(pieces_[next_piece_ - 1].last_ticks, kMaxTicks - 1) + 1;
+    ticks_ = 0;
+  }
+  ticks_ = std::min(std::max(ticks_, next.base_ticks), kMaxTicks);
   if (!own_time_) key_ = ticks_ << 2;
 }
 
@@ -92,7 +98,8 @@ bool LaneCursor::read_piece(const Piece& piece) {
     end_ = (piece.to - piece.from) / sizeof(uint64_t);
     return true;
   }
-  source_->damage.add(source_->log.path().string() + " at offset " + std::to_string(piece.offset) +
+  source_->damage.add(source_->log[piece.file].path().string() + " at offset " +
+                          std::to_string(piece.offset) +
                           ": this chunk cannot be decompressed; its " +
                           std::to_string(piece.to - piece.from) + " bytes are lost",
                       piece.to - piece.from);
@@ -103,7 +110,7 @@ bool LaneCursor::read_from_log(const Piece& piece) {
   ZstdContext& zstd = source_->zstd;
   const size_t size = piece.to - piece.from;  // checked by the index: at most kMaxChunkBytes
   zstd.compressed.resize(piece.compressed);
-  if (source_->log.read_at(piece.offset, zstd.compressed.data(), piece.compressed) !=
+  if (source_->log[piece.file].read_at(piece.offset, zstd.compressed.data(), piece.compressed) !=
       piece.compressed) {
     return false;
   }
@@ -121,8 +128,8 @@ void LaneCursor::damaged(const char* reason) {
   const Piece& piece = pieces_[next_piece_ - 1];
   const std::string where =
       piece.in_slab() ? "the slab" : "the chunk at offset " + std::to_string(piece.offset) + " of ";
-  source_->damage.add((piece.in_slab() ? where : where + source_->log.path().string()) + ", byte " +
-                          std::to_string(piece.from + at_ * sizeof(uint64_t)) +
+  source_->damage.add((piece.in_slab() ? where : where + source_->log[piece.file].path().string()) +
+                          ", byte " + std::to_string(piece.from + at_ * sizeof(uint64_t)) +
                           " of the slot: " + reason + "; the rest of the slot is lost",
                       (end_ - at_) * sizeof(uint64_t));
   at_ = end_;
@@ -137,7 +144,7 @@ void LaneCursor::set_key(uint8_t kind) {
                              : decode_record<WindowRecord>(words)->ticks;
     ticks = std::max(own != 0 ? own : ticks, key_ >> 2);
   }
-  key_ = std::min(ticks, kMaxTicks) << 2 | tie_rank(kind);
+  key_ = std::min(std::max(ticks, floor_), kMaxTicks) << 2 | tie_rank(kind);
 }
 
 // Goes on to the next record that is an event, taking in times and definitions on the way.
@@ -245,6 +252,17 @@ void LaneCursor::deliver_cold(Event& event, std::span<const uint64_t> words) {
       const auto window = decode_record<WindowRecord>(words);
       event.kind = EventKind::kWindow;
       event.size = window->action;
+      break;
+    }
+    case Kind::kFoldedBlock: {
+      const auto block = decode_record<FoldedBlockRecord>(words);
+      event.kind = EventKind::kSeed;
+      event.addr = block->addr;
+      event.size = sized_size(block->sized);
+      event.where = Where::unpack(sized_where(block->sized));
+      event.birth =
+          block->birth == 0 ? 0 : source_->clock.real_ns(std::min(block->birth, kMaxTicks));
+      event.stack = tables_.stack(block->stack);
       break;
     }
     case Kind::kOom:

@@ -36,7 +36,7 @@ struct ZstdContext {
 
 // What all cursors of a reader share.
 struct TraceSource {
-  InputFile log;
+  std::vector<InputFile> log;  // its segments
   SlabCopy slab;
   ClockMap clock;
   ProcessTables tables;
@@ -101,6 +101,7 @@ class LaneCursor {
   size_t length_ = 0;  // words of the record at at_
   uint64_t ticks_ = 0;
   uint64_t key_ = 0;
+  uint64_t floor_ = 0;  // no event is earlier: what was folded is over
   size_t clock_hint_ = 0;
 };
 

@@ -6,8 +6,8 @@ namespace memscope {
 
 LaneMerge::LaneMerge(TraceSource& source, std::span<const LaneIndex> lanes, uint64_t kinds,
                      bool everything) {
-  constexpr uint64_t kStackKinds =
-      kind_bit(Kind::kOom) | kind_bit(Kind::kDrop) | kind_bit(Kind::kFold);
+  constexpr uint64_t kStackKinds = kind_bit(Kind::kOom) | kind_bit(Kind::kDrop) |
+                                   kind_bit(Kind::kFold) | kind_bit(Kind::kFoldedBlock);
   const uint64_t plain = kinds & ~kOwnTimeKinds;
   const uint64_t own_time = kinds & kOwnTimeKinds;
   // Lane records say whose events these are; the other definitions only matter to stacks.

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 namespace memscope {
 
@@ -62,6 +63,27 @@ static_assert(sizeof(LogHeader) == 64);
 // LogHeader::flags: the process is gone without an end, and the log has what its slab had.
 inline constexpr uint64_t kSealedAfterDeath = 1;
 
+// A log that grows large is continued in further files, its segments: trace.msm, trace.2.msm, ...
+// The upper half of LogHeader::flags is the number of the last segment that the file stands for:
+// its own (0 means 1), or, where trace.msm is a folded one, that of the last segment folded into
+// it. The log goes on in the segment after that; files with lower numbers are leftovers.
+constexpr uint32_t segment_of(uint64_t flags) {
+  const auto number = static_cast<uint32_t>(flags >> 32);
+  return number == 0 ? 1 : number;
+}
+constexpr uint64_t flags_of_segment(uint32_t number) {
+  return uint64_t{number} << 32;
+}
+// Room for a segment's name.
+inline constexpr size_t kSegmentNameBytes = 24;
+inline void segment_name(char (&name)[kSegmentNameBytes], uint32_t number) {
+  if (number <= 1) {
+    std::snprintf(name, sizeof(name), "trace.msm");
+  } else {
+    std::snprintf(name, sizeof(name), "trace.%u.msm", number);
+  }
+}
+
 struct ChunkHeader {
   uint32_t magic;
   uint32_t compressed_bytes;  // of the zstd frame that follows (its own checksum flag is set)
@@ -75,6 +97,14 @@ struct ChunkHeader {
   uint64_t slot_index;  // where in the slab it lay, ~0 for lane 0
 };
 static_assert(sizeof(ChunkHeader) == 64);
+// ChunkHeader::slot_index of a chunk that stands for all that the lane had before byte `at` of its
+// slot `lane_seq`: the definitions that are still in force (lane 0: records worth keeping).
+constexpr uint64_t mark_before(uint32_t at) {
+  return uint64_t{1} << 63 | at;
+}
+constexpr bool is_mark_before(uint64_t slot_index) {
+  return slot_index >> 62 == 2;
+}
 // Lane 0 may carry one large record (a source file), so its chunks may exceed a slot.
 inline constexpr uint32_t kMaxChunkBytes = 4u << 20;
 

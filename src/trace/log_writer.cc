@@ -50,6 +50,15 @@ bool LogWriter::open(int fd, const LogHeader& header) {
   return true;
 }
 
+bool LogWriter::continue_in(int fd, const LogHeader& header) {
+  const int fd_before = fd_;
+  const uint64_t end_before = end_;
+  if (open(fd, header)) return true;
+  fd_ = fd_before;
+  end_ = end_before;
+  return false;
+}
+
 bool LogWriter::append(const ChunkMeta& meta, std::span<const std::byte> records) {
   if (records.empty()) return true;
   if (fd_ < 0) {
@@ -82,6 +91,12 @@ bool LogWriter::append(const ChunkMeta& meta, std::span<const std::byte> records
   }
   errno = error;
   return false;
+}
+
+bool LogWriter::append_chunk(std::span<const std::byte> chunk) {
+  if (!write_at(end_, chunk.data(), chunk.size())) return false;
+  end_ += chunk.size();
+  return true;
 }
 
 bool LogWriter::compress_whole(ChunkHeader& header, std::span<const std::byte> records) {

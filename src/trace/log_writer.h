@@ -47,12 +47,18 @@ class LogWriter {
   // with errno where that fails. `header.magic` and `header_bytes` are filled in here.
   bool open(int fd, const LogHeader& header);
 
+  // As open(), by a writer that has another file open; that one stays where this fails.
+  bool continue_in(int fd, const LogHeader& header);
+
   // Goes on at `end`, behind the last whole chunk of a log that has its header.
   bool resume(int fd, uint64_t end);
 
   // Appends one chunk; `records` is at most kMaxChunkBytes of whole 8-byte words. Empty ones are
   // skipped. False with errno: EINVAL for a bad size, EIO for a failure of zstd, else write's.
   bool append(const ChunkMeta& meta, std::span<const std::byte> records);
+
+  // Appends a chunk of another log as it is: its header and its frame.
+  bool append_chunk(std::span<const std::byte> chunk);
 
   bool is_open() const { return fd_ >= 0; }
   uint64_t bytes() const { return end_; }  // length of the log: where the next chunk goes

@@ -77,6 +77,69 @@ Result<LogHeader> read_log_header(const InputFile& file) {
   return header;
 }
 
+// A log and the segments that go on where it ends. `header` becomes that of the last one as far as
+// the flags are concerned.
+struct OpenLog {
+  std::vector<InputFile> files;
+  std::vector<uint32_t> header_bytes;
+  LogHeader header{};
+  bool sealed = false;
+};
+
+// Opens trace.msm and its segments; `first` is trace.msm as it was found before.
+Result<OpenLog> open_log(const fs::path& path, DamageLog& damage) {
+  OpenLog log;
+  auto first = InputFile::open(path);
+  if (!first) return first.error();
+  auto header = read_log_header(first.value());
+  if (!header) return header.error();
+  log.header = header.value();
+  log.sealed = (log.header.flags & kSealedAfterDeath) != 0;
+  log.header_bytes.push_back(log.header.header_bytes);
+  log.files.push_back(std::move(first).value());
+  if (path.filename() != kLogName) return log;
+  std::error_code error;
+  for (uint32_t number = segment_of(log.header.flags) + 1;; ++number) {
+    char name[kSegmentNameBytes];
+    segment_name(name, number);
+    const fs::path next = path.parent_path() / name;
+    if (!fs::exists(next, error)) break;
+    auto file = InputFile::open(next);
+    if (!file) {
+      damage.add(file.error().message);
+      break;
+    }
+    if (file.value().size() < sizeof(LogHeader)) break;  // killed while it was made
+    const auto its_header = read_log_header(file.value());
+    if (!its_header || its_header.value().pid != log.header.pid ||
+        segment_of(its_header.value().flags) != number) {
+      damage.add(its_header
+                     ? next.string() + " at offset 0: a segment of another log; it was left aside"
+                     : its_header.error().message);
+      break;
+    }
+    log.sealed = log.sealed || (its_header.value().flags & kSealedAfterDeath) != 0;
+    log.header_bytes.push_back(its_header.value().header_bytes);
+    log.files.push_back(std::move(file).value());
+  }
+  return log;
+}
+
+// As open_log(), of one moment: between two looks a fold may replace the log's beginning.
+Result<OpenLog> open_log_whole(const fs::path& path, DamageLog& damage) {
+  for (int attempt = 0;; ++attempt) {
+    auto log = open_log(path, damage);
+    constexpr int kAttempts = 10;
+    if (!log || attempt == kAttempts) return log;
+    const auto again = InputFile::open(path);
+    LogHeader header{};
+    if (!again || again.value().read_at(0, &header, sizeof(header)) != sizeof(header) ||
+        segment_of(header.flags) == segment_of(log.value().header.flags)) {
+      return log;
+    }
+  }
+}
+
 struct Paths {
   fs::path directory, log, slab;
 };
@@ -145,6 +208,7 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
   LogHeader header{};
   header.tick_source = static_cast<uint32_t>(TickSource::kTsc);
   bool has_log = false;
+  bool sealed = false;
   if (!impl->info.log.empty()) {
     auto file = InputFile::open(impl->info.log);
     if (!file) return file.error();
@@ -156,8 +220,8 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
       return read.error();
     } else {
       source.damage.add(read.error().message);
+      source.log.push_back(std::move(file).value());
     }
-    source.log = std::move(file).value();
   }
   // The slab first: what the agent moves from it meanwhile is then in the log.
   if (!impl->info.slab.empty()) {
@@ -171,20 +235,29 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
       source.damage.add(slab.error().message);
     }
   }
-  LogIndex index;
+  std::vector<LogIndex> indexes;
   if (has_log) {
-    auto again = InputFile::open(impl->info.log);  // its size now
-    if (again) source.log = std::move(again).value();
-    index = index_log(source.log, header.header_bytes, source.damage);
+    auto log = open_log_whole(impl->info.log, source.damage);
+    if (!log) return log.error();
+    sealed = log.value().sealed;
+    source.log = std::move(log.value().files);
+    for (size_t i = 0; i < source.log.size(); ++i) {
+      indexes.push_back(index_log(source.log[i], log.value().header_bytes[i], source.damage));
+    }
   }
-  const bool nothing = index.pieces.empty() && source.slab.slots.empty();
-  if (nothing && has_log && index.tail_bytes == 0 && impl->info.slab.empty() &&
+  if (source.log.empty()) source.log.emplace_back();
+  const auto is_empty = [](const LogIndex& index) {
+    return index.pieces.empty() && index.before.empty();
+  };
+  const bool nothing =
+      std::all_of(indexes.begin(), indexes.end(), is_empty) && source.slab.slots.empty();
+  if (nothing && has_log && indexes.back().tail_bytes == 0 && impl->info.slab.empty() &&
       !fs::exists(impl->info.directory / kMetaName)) {  // with it: killed before anything came
-    source.damage.add(source.log.path().string() + " at offset " +
+    source.damage.add(source.log.front().path().string() + " at offset " +
                       std::to_string(header.header_bytes) +
                       ": nothing after the header (an incomplete copy?); record again");
   }
-  impl->lanes = assemble_lanes(source.log, std::move(index), source.slab, source.damage);
+  impl->lanes = assemble_lanes(source.log, std::move(indexes), source.slab, source.damage);
   if (nothing && !source.damage.empty()) return Error{source.damage.lines().front()};
 
   std::vector<ClockAnchor> anchors;
@@ -195,7 +268,7 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
   info.format_major = has_log ? header.major : kFormatMajor;
   info.format_minor = header.minor;
   info.first_anchor_ns = header.real_ns;
-  info.sealed = (header.flags & kSealedAfterDeath) != 0;
+  info.sealed = sealed;
   info.clock_rate_unknown = source.clock.rate_unknown();
   TraceReader reader(std::move(impl));
   reader.scan(kInfoKinds, [&](const Event& event) {
@@ -300,7 +373,8 @@ const std::array<uint64_t, 128>& TraceReader::counts() const {
 TraceReader::Extent TraceReader::extent() const {
   Extent extent;
   extent.lanes = impl_->lanes.size();
-  extent.log_bytes = impl_->source.log.size();
+  for (const InputFile& file : impl_->source.log) extent.log_bytes += file.size();
+  extent.segments = impl_->source.log.size();
   for (const LaneIndex& lane : impl_->lanes) {
     extent.pieces += lane.pieces.size();
     for (const Piece& piece : lane.pieces) extent.slab_pieces += piece.in_slab();

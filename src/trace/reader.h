@@ -54,7 +54,7 @@ class TraceReader {
 
   // Every event of `kinds` (bits by Kind, kind_bit()) in time order, reading only the chunks that
   // have some: fast for step, mark or counter records. `Event::stack` is set only where `kinds` has
-  // kOom, kDrop or kFold. Independent of where next() is. The callback returns false to stop.
+  // kOom, kDrop, kFold or kFoldedBlock. Independent of where next() is. The callback returns false to stop.
   void scan(uint64_t kinds, const std::function<bool(const Event&)>& callback);
 
   const TraceInfo& info() const;  // complete from open() on
@@ -71,7 +71,7 @@ class TraceReader {
   const std::array<uint64_t, 128>& counts() const;
   // Thread lanes, pieces of slots to read, and how many of them the slab had to give.
   struct Extent {
-    size_t lanes = 0, pieces = 0, slab_pieces = 0;
+    size_t lanes = 0, pieces = 0, slab_pieces = 0, segments = 0;
     uint64_t log_bytes = 0;
   };
   Extent extent() const;

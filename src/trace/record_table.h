@@ -150,10 +150,39 @@ namespace memscope {
     F(str, type, "qualified") F(u64, count, "") F(u64, bytes, "shallow"))                         \
   X(Smaps, 50, "what RSS is made of",                                                             \
     F(str, group, "") F(u64, rss, "") F(u64, pss, "") F(u64, anonymous, "") F(u64, swap, ""))     \
-  X(Fold, 51, "events past the disk budget, folded",                                              \
-    F(u64, stack, "node") F(u64, where, "packed") F(u64, from_step, "") F(u64, to_step, "")       \
-    F(i64, live_bytes, "at to_step") F(i64, live_blocks, "at to_step")                            \
-    F(u64, allocs, "in the bucket") F(u64, frees, ""))
+  /* -- the past, folded; all but its steps at the time where it ends, in this order -- */        \
+  X(Folded, 52, "events up to this time were folded: a summary, then what is kept of them",       \
+    F(u64, from_ticks, "of the first event") F(u64, to_ticks, "the last tick that is folded")     \
+    F(u64, steps, "that ended before") F(u64, source, "StepsFrom")                                \
+    F(u64, optimizer, "serial, where the source is one")                                          \
+    F(u64, width_ns, "of a window, where the source is time")                                     \
+    F(u64, events, "allocs, frees and seeds") F(u64, preexisting, "of the seeds")                 \
+    F(u64, ambiguous, "") F(u64, unknown_frees, "") F(u64, folds, "how often was folded")         \
+    F(u64, log_bytes, "that the folded records took, compressed"))                                \
+  X(FoldedStep, 53, "the end of a bucket of steps; 0: step 1 begins",                             \
+    F(u64, step, "the bucket's last one")                                                         \
+    F(u64, optimizer, "not 0: the last step of an optimizer whose steps are not counted")         \
+    F(u64, count, "of that one's steps"))                                                         \
+  X(Fold, 51, "a point of a stack's curve: what was alive at a bucket's end",                     \
+    F(u64, stack, "node") F(u64, where, "packed") F(u64, to_step, "the bucket's last step")       \
+    F(u64, live_bytes, "at to_step") F(u64, live_blocks, "at to_step")                            \
+    F(u64, allocs, "in all, on the stack's last point") F(u64, seeded, "1 = of unknown stacks")   \
+    F(u64, changed, "1 = in the open step, on the last point"))                                   \
+  X(FoldedBlock, 54, "alive where the folded past ends",                                          \
+    F(u64, addr, "") F(u64, sized, "size and where") F(u64, birth, "ticks, 0 = preexisting")      \
+    F(u64, stack, "node") F(u64, step, "in which it was born")                                    \
+    F(u64, flags, "1 fate unknown, 2 of an unknown stack"))                                       \
+  X(FoldedPool, 55, "a pool in a bucket of steps",                                                \
+    F(u64, where, "packed") F(u64, to_step, "the bucket's last step")                             \
+    F(u64, min, "allocated, in the bucket") F(u64, max, "") F(u64, end, "at to_step")             \
+    F(u64, reserved_end, "at to_step"))                                                           \
+  X(FoldedLevel, 56, "a pool where the folded past ends",                                         \
+    F(u64, where, "packed") F(u64, has_totals, "1 = it told its totals itself")                   \
+    F(u64, start, "allocated") F(u64, peak, "") F(u64, now, "") F(u64, reserved_start, "")        \
+    F(u64, reserved_peak, "") F(u64, reserved_now, "") F(u64, step_min, "in the open step")       \
+    F(u64, step_max, "in the open step") F(u64, least_step, "with the least share left, 0 none")  \
+    F(f64, least_ratio, "") F(u64, least_bytes, "") F(u64, most_step, "with the most, 0 none")    \
+    F(f64, most_ratio, "") F(u64, most_bytes, ""))
 // clang-format on
 
 enum class Kind : uint8_t {
@@ -173,6 +202,9 @@ inline constexpr int kFormatMinor = 0;
 
 // What a Window record says of the recording.
 enum class WindowAction : uint64_t { kStart = 1, kStop = 2, kShutdown = 3, kExit = 4 };
+
+// FoldedBlock's flags.
+inline constexpr uint64_t kFoldedFateUnknown = 1, kFoldedSeeded = 2;
 
 // Where step boundaries come from, strongest first.
 enum class StepSource : uint8_t { kApi = 1, kMstxStart = 2, kMstxEnd = 3, kOptimizer = 4 };

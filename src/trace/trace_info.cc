@@ -144,6 +144,19 @@ void add_to_info(const Event& event, const ClockMap& clock, TraceInfo& info) {
         info.children.push_back({child->pid, cut(child->how), cut(child->traced)});
       }
       break;
+    case Kind::kFolded:
+      if (const auto folded = decode_record<FoldedRecord>(words);
+          folded && info.folded.folds == 0) {
+        info.folded = {
+            .from_ns = clock.real_ns(folded->from_ticks),
+            .to_ns = event.time,
+            .steps = folded->source <= 1 ? 0 : folded->steps,  // windows of time are none
+            .events = folded->events,
+            .folds = folded->folds,
+            .log_bytes = folded->log_bytes};
+        info.preexisting += folded->preexisting;
+      }
+      break;
     default:
       break;
   }

@@ -46,6 +46,12 @@ struct TraceInfo {
     bool newer_than_process = false, statements_only = false, truncated = false;
   };
 
+  // What is kept as curves and live blocks only; folds == 0: nothing.
+  struct Folded {
+    uint64_t from_ns = 0, to_ns = 0;
+    uint64_t steps = 0, events = 0, folds = 0, log_bytes = 0;
+  };
+
   std::filesystem::path directory, log, slab;  // `log`, `slab`: empty where there is none
   uint32_t format_major = 0, format_minor = 0;
   std::optional<ProcessInfo> process;
@@ -62,6 +68,7 @@ struct TraceInfo {
   std::map<std::string, SourceText> sources;   // by path, as first read
   std::vector<Child> children;
   bool clock_rate_unknown = false;
+  Folded folded;
 
   uint64_t dropped_events() const {
     uint64_t sum = 0;
@@ -71,10 +78,11 @@ struct TraceInfo {
 };
 
 // The kinds of which the info is made.
-inline constexpr uint64_t kInfoKinds =
-    kind_bit(Kind::kProcess) | kind_bit(Kind::kWindow) | kind_bit(Kind::kSeed) |
-    kind_bit(Kind::kGap) | kind_bit(Kind::kDrop) | kind_bit(Kind::kNotice) |
-    kind_bit(Kind::kConfig) | kind_bit(Kind::kSource) | kind_bit(Kind::kChild);
+inline constexpr uint64_t kInfoKinds = kind_bit(Kind::kProcess) | kind_bit(Kind::kWindow) |
+                                       kind_bit(Kind::kSeed) | kind_bit(Kind::kGap) |
+                                       kind_bit(Kind::kDrop) | kind_bit(Kind::kNotice) |
+                                       kind_bit(Kind::kConfig) | kind_bit(Kind::kSource) |
+                                       kind_bit(Kind::kChild) | kind_bit(Kind::kFolded);
 
 // Takes one event of kInfoKinds in.
 void add_to_info(const Event& event, const ClockMap& clock, TraceInfo& info);
