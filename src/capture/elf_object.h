@@ -51,6 +51,10 @@ class ElfObject {
   // Calls visit(index) for the symbols of this name that the object itself defines and exports.
   template <typename Visit>
   void each_export(const char* name, uint32_t hash, Visit visit) const;
+  // Calls visit(index) for the symbols of this name in the GNU hash table: what the object exports,
+  // and of a program also the imports whose address it takes.
+  template <typename Visit>
+  void each_hashed(const char* name, uint32_t hash, Visit visit) const;
   // Calls visit(symbol index, slot address, is_jump_slot) for each relocation that stores a
   // symbol's plain address.
   template <typename Visit>
@@ -94,13 +98,21 @@ void ElfObject::each_export(const char* name, uint32_t hash, Visit visit) const 
     }
     return;
   }
+  each_hashed(name, hash, [&](uint32_t index) {
+    if (defines(index)) visit(index);
+  });
+}
+
+template <typename Visit>
+void ElfObject::each_hashed(const char* name, uint32_t hash, Visit visit) const {
+  if (bucket_count_ == 0) return;
   const uint64_t word = bloom_[hash / 64 % bloom_words_];
   if ((word >> hash % 64 & word >> (hash >> bloom_shift_) % 64 & 1) == 0) return;
   uint32_t index = buckets_[hash % bucket_count_];
   if (index < first_hashed_) return;
   for (;; ++index) {
     const uint32_t entry = chains_[index - first_hashed_];
-    if ((entry | 1) == (hash | 1) && defines(index) && same_name(index, name)) visit(index);
+    if ((entry | 1) == (hash | 1) && same_name(index, name)) visit(index);
     if ((entry & 1) != 0) return;  // the last of its bucket
   }
 }

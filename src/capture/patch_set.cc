@@ -238,7 +238,7 @@ size_t PatchSet::find_matches(const ElfObject& object, bool fresh_only) {
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (!wanted(hooks_[i])) continue;
-    object.each_export(hooks_[i].spec->symbol, hooks_[i].hash, [&](uint32_t symbol) {
+    object.each_hashed(hooks_[i].spec->symbol, hooks_[i].hash, [&](uint32_t symbol) {
       if (symbol >= object.names_end()) matches_.push({symbol, i});
     });
   }
