@@ -69,7 +69,8 @@ _LATER = frozenset(
 def config(*args: object, **options: str) -> None:
     """Sets what is recorded and where it goes. Every value is a string.
 
-    device       auto (default), cpu, npu[:N], cuda[:N], or a comma list
+    device       auto (default), cpu, npu[:N], cuda[:N], host, or a comma list; host is malloc and
+                 mmap: "auto,host"
     analysis     leaks (default), decompose, inefficient, oom[:K], none, or a comma list
     call_stack   c[:DEPTH], python[:DEPTH], or a comma list; Python stacks are always recorded
     level        op (default), kernel; events: alloc, free, launch, access, traceback, none

@@ -210,7 +210,7 @@ class Settings:
     def _say_what_is_not_recorded(self, given: dict[str, str]) -> None:
         later = [
             f"{key}={item}"
-            for key in ("device", "analysis", "level", "events", "watch")
+            for key in ("analysis", "level", "events", "watch")
             for item in _later_items(key, given.get(key, ""))
         ]
         if later:
@@ -221,7 +221,6 @@ def _later_items(key: str, value: str) -> list[str]:
     if key == "watch":
         return [value] if value else []
     patterns = {
-        "device": "host",
         "analysis": r"decompose|inefficient|oom(:.*)?",
         "level": "kernel",
         "events": "launch|access|traceback",

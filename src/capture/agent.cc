@@ -14,8 +14,10 @@
 #include "capture/native_stack.h"
 #include "capture/python_stack.h"
 #include "capture/recorder.h"
+#include "capture/run_directory.h"
 #include "capture/settings.h"
 #include "capture/siblings.h"
+#include "capture/sources/host.h"
 #include "capture/sources/torch.h"
 #include "capture/trace_file.h"
 
@@ -60,6 +62,19 @@ bool make_memory() {
   state.pid.store(getpid(), std::memory_order_relaxed);
   state.lanes_ready.store(1, std::memory_order_release);
   return true;
+}
+
+// As the settings say. Hooks that are in stay in: they keep the maps of what is alive.
+void switch_host_source() {
+  state.host_on.store(settings.host ? 1 : 0, std::memory_order_relaxed);
+  static bool added = false;
+  if (!settings.host || added) return;
+  added = true;
+  state.host_sample.store(settings.host_sample, std::memory_order_relaxed);
+  // Its making of the trace may be in any call of malloc, libc's under its time zone lock too: the
+  // run gets its name, with the time in it, now.
+  run_directory::id();
+  elf_patch::add(host_source::hooks(), host_source::changed);
 }
 
 // Stops recording and waits for the hooks in flight. Both locks held.
@@ -122,6 +137,8 @@ void become_forked_child() noexcept {
     if (lane.stacks.walked != nullptr) lane.stacks.forget();
     lane.busy.store(0, std::memory_order_relaxed);
     lane.dropped.store(0, std::memory_order_relaxed);
+    lane.host_bytes.store(0, std::memory_order_relaxed);
+    lane.host_told = 0;
     for (auto& events : lane.events) events.store(0, std::memory_order_relaxed);
     lane.tid.store(0, std::memory_order_relaxed);
   }
@@ -148,6 +165,10 @@ const char* install() {
 const char* start() {
   if (state.installed.load(std::memory_order_acquire) == 0) {
     if (const char* why = install()) return why;
+  }
+  {
+    const Locked control(state.control_lock);
+    switch_host_source();
   }
   elf_patch::refresh();
   if (const char* why = native_stack::prepare(settings.native_frames)) {
@@ -193,6 +214,8 @@ const char* shutdown() {
   const char* why = end_trace(WindowAction::kShutdown);
   state.installed.store(0, std::memory_order_release);
   state.shadow.clear();
+  state.host.clear();
+  state.mappings.clear();
   return why;
 }
 

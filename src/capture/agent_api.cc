@@ -30,6 +30,9 @@
 namespace memscope::capture {
 namespace {
 
+// The functions of the table open a HookScope: what they allocate is the agent's, and a signal
+// handler that allocates meanwhile finds no lock of ours held by its own thread.
+
 // Not thread-local: the agent has one thread-local pointer and no more.
 char error_line[256];
 const msmemscope_agent_v1* other_copy = nullptr;  // it was first: its table is ours too
@@ -48,6 +51,7 @@ int configure(const char* key, const char* value) {
 }
 
 int install() {
+  const HookScope own;
   return result(agent::install());
 }
 int refresh() {
@@ -55,18 +59,23 @@ int refresh() {
   return result(nullptr);
 }
 int start() {
+  const HookScope own;
   return result(agent::start());
 }
 int stop() {
+  const HookScope own;
   return result(agent::stop());
 }
 int stop_at_exit() {
+  const HookScope own;
   return result(agent::stop_at_exit());
 }
 int shutdown() {
+  const HookScope own;
   return result(agent::shutdown());
 }
 int exiting() {
+  const HookScope own;
   return result(agent::exiting());
 }
 
@@ -142,6 +151,7 @@ int record(uint32_t kind, const uint64_t* numbers, size_t number_count, const ch
 }
 
 int python_stacks_on() {
+  const HookScope own;
   const char* why = python_stack::check();
   if (why != nullptr) notice("Python stacks are off", why);
   return result(why);
@@ -155,6 +165,7 @@ int preexisting(uint64_t addr, uint64_t size, uint32_t where) {
 }
 
 size_t status(char* out, size_t size) {
+  const HookScope own;
   FixedText json(out, size);
   uint64_t events[16] = {}, dropped = state.unplaced_drops, lanes = 0;
   for (const Lane& lane : state.lanes) {
@@ -179,12 +190,23 @@ size_t status(char* out, size_t size) {
   json.add(",\"loaded\":%s,\"cpu\":%s,\"devices\":%s}", torch.loaded ? "true" : "false",
            torch.cpu ? "true" : "false", torch.devices ? "true" : "false");
   json.add(",\"live_blocks\":%zu,\"shadow_lost\":%llu,\"lanes\":%llu,\"dropped\":%llu",
-           state.shadow.count(), static_cast<unsigned long long>(state.shadow.lost()),
+           state.shadow.count() + state.host.count() + state.mappings.count(),
+           static_cast<unsigned long long>(state.shadow.lost()) +
+               static_cast<unsigned long long>(state.host.lost()),
            static_cast<unsigned long long>(lanes), static_cast<unsigned long long>(dropped));
   json.add(",\"events\":{\"alloc\":%llu,\"free\":%llu,\"pool_alloc\":%llu,\"pool_free\":%llu}}",
            static_cast<unsigned long long>(events[1]), static_cast<unsigned long long>(events[2]),
            static_cast<unsigned long long>(events[3]), static_cast<unsigned long long>(events[4]));
   return json.length();
+}
+
+void fork_before() {
+  const HookScope own;
+  agent::fork_before();
+}
+void fork_after_parent() {
+  const HookScope own;
+  agent::fork_after_parent();
 }
 
 const char* agent_version() {
@@ -211,8 +233,8 @@ constexpr msmemscope_agent_v1 kTable = {
     .python_stacks_on = python_stacks_on,
     .python_finalizing = python_stack::finalizing,
     .python_stack_text = python_stack::text,
-    .fork_before = agent::fork_before,
-    .fork_after_parent = agent::fork_after_parent,
+    .fork_before = fork_before,
+    .fork_after_parent = fork_after_parent,
     .fork_after_child = agent::fork_after_child,
     .preexisting = preexisting,
     .status = status,
@@ -263,7 +285,10 @@ __attribute__((constructor)) void on_load() {
   if (!settings_io::from_environment()) return;  // API mode: Python tells us what to do
   environment::remember();
   if (environment::followed()) elf_patch::add(exec_hooks::hooks());
-  if (const char* why = agent::start()) notices::say(why);
+  {
+    const HookScope own;
+    if (const char* why = agent::start()) notices::say(why);
+  }
   inject::on_load();
 }
 
@@ -273,6 +298,7 @@ __attribute__((destructor)) void on_unload() {
   if (other_copy != nullptr || state.fork_page == nullptr || state.fork_page->alive.load() == 0) {
     return;
   }
+  const HookScope own;
   if (trace_file::is_open() && state.finished.load() == 0) agent::exiting();
   siblings::sweep_last();
 }

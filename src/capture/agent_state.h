@@ -34,8 +34,11 @@ struct AgentState {
   std::atomic<uint32_t> devices_off;  // bit per device type that is not to be recorded
   std::atomic<uint32_t> lanes_ready;
   std::atomic<uint32_t> native_frames;  // kept of each stack; 0 = only Python's are walked
+  std::atomic<uint32_t> host_on;        // the host source records
+  std::atomic<uint64_t> host_sample;    // bytes between two samples of it, 0 = every block
 
   ShadowMap shadow;
+  ShadowMap host, mappings;  // the host source's: blocks of malloc, anonymous mappings
   Slab slab;
   Lane lanes[kLanes];
   char* tables_memory;  // of all lanes' StackTables

@@ -85,6 +85,7 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
 }
 
 void* run(void*) {
+  lanes::exclude_this_thread();
   prctl(PR_SET_NAME, "msmemscope");
   // When it wakes it must not push a thread of the program off its core (sched(7): a SCHED_BATCH
   // thread is not taken for interactive). Its fair share stays; where this is refused all is as

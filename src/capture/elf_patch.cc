@@ -12,6 +12,7 @@
 
 #include "capture/dlsym_hook.h"
 #include "capture/patch_set.h"
+#include "capture/recorder.h"
 
 namespace memscope::capture::elf_patch {
 
@@ -185,6 +186,7 @@ bool refresh_locked() {
 
 void refresh_and_tell() {
   const ErrnoKeeper keeper;
+  const HookScope own;  // what this allocates is not the program's
   do {
     if (!try_lock()) {
       asked_again = true;

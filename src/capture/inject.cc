@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "capture/settings.h"
+
 namespace memscope::capture::inject {
 
 namespace {
@@ -53,7 +55,7 @@ constexpr char kLastEvent[] = "cpython._PySys_ClearAuditHooks";
 // a Ctrl-C goes on. `at_exit` is what the package would have given to atexit, had it come this
 // early: msmemscope/__init__.py finds it in its spec.
 constexpr char kBootstrap[] = R"(
-def begin(directory):
+def begin(directory, at_once):
     import atexit
     import sys
 
@@ -119,12 +121,12 @@ def begin(directory):
             return None
 
     atexit.register(run_at_exit)
-    if 'torch' in sys.modules or 'msmemscope' in sys.modules:
+    if at_once or 'torch' in sys.modules or 'msmemscope' in sys.modules:
         load()
     else:
         sys.meta_path.insert(0, WaitForTorch())
 
-begin(directory)
+begin(directory, 'at_once' in globals())
 )";
 
 Python python;
@@ -168,7 +170,8 @@ PyObject* run_bootstrap() {
   PyObject* result = nullptr;
   if (globals != nullptr && directory != nullptr && code != nullptr &&
       python.PyDict_SetItemString(globals, "__builtins__", python.PyEval_GetBuiltins()) == 0 &&
-      python.PyDict_SetItemString(globals, "directory", directory) == 0) {
+      python.PyDict_SetItemString(globals, "directory", directory) == 0 &&
+      (!settings.host || python.PyDict_SetItemString(globals, "at_once", directory) == 0)) {
     result = python.PyEval_EvalCode(code, globals, globals);
   }
   python.Py_DecRef(code);  // null is allowed

@@ -7,7 +7,8 @@
 // `run_stdin` ... when it is ready and about to run the program: at the first of these a finder is
 // put in front of sys.meta_path that waits for torch. When that is asked for, the package is loaded
 // from its directory and its `_inject.begin()` called, before torch's own import goes on: a program
-// without torch pays a microsecond an import. This works with -I, -E, -S, in virtual environments,
+// without torch pays a microsecond an import. With the host source on nothing is waited for: Python
+// stacks are wanted from the first line on. This works with -I, -E, -S, in virtual environments,
 // and in spawn and forkserver children, which come with the preload.
 //
 // Guarantees

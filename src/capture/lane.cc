@@ -158,6 +158,12 @@ void forget_this_threads() {
   t_lane = nullptr;
 }
 
+void exclude_this_thread() noexcept {
+  static Lane own;         // one thread at a time
+  own.hook = UINTPTR_MAX;  // as if inside one, for good
+  t_lane = &own;
+}
+
 }  // namespace lanes
 
 }  // namespace memscope::capture

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "capture/byte_sampler.h"
 #include "capture/clock.h"
 #include "capture/native_bounds.h"
 #include "capture/slab.h"
@@ -44,14 +45,18 @@ struct Lane {
   size_t drops_used = 0;
   StackBounds own_stack;        // of the owner, once its native frames were asked for
   uint8_t own_stack_tries = 0;  // to find them
+  ByteSampler sampler;          // of the host source
+  int64_t host_told = 0;        // host_bytes when all lanes' were last added up
 
   // -- read by others --
   // Not 0 while the owner is between reading "recording" and having written what follows from it.
   std::atomic<uint32_t> busy = 0;
   std::atomic<uint64_t> events[16] = {};  // by hot kind, recorded
   std::atomic<uint64_t> dropped = 0;      // events, ever
-  std::atomic<int32_t> tid = 0;           // 0: the lane is free
-  uint32_t index = 0;                     // 1, 2, ...: its number in the trace
+  // Host memory that the owners allocated less what they freed, while there was no trace.
+  std::atomic<int64_t> host_bytes = 0;
+  std::atomic<int32_t> tid = 0;  // 0: the lane is free
+  uint32_t index = 0;            // 1, 2, ...: its number in the trace
 };
 
 // A lane passes from a thread that has ended to the next one. The kernel orders the two (tgkill(2)
@@ -73,6 +78,8 @@ inline void note_lane_used(Lane&) noexcept {}
 namespace lanes {
 // In a forked child: the thread that called fork() has no lane yet.
 void forget_this_threads();
+// For threads of the agent's own: none of their hooks is outermost, nothing of theirs is recorded.
+void exclude_this_thread() noexcept;
 // Takes back the lanes of threads that have ended. A reused thread id keeps a lane a little longer:
 // until that thread ends. Changes errno.
 void reap() noexcept;

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "capture/agent_state.h"
+#include "capture/event_parts.h"
 #include "capture/lane.h"
 #include "capture/native_stack.h"
 
@@ -13,61 +14,10 @@ bool wanted(Where where) {
   return (state.devices_off.load(std::memory_order_relaxed) >> where.device.type & 1) == 0;
 }
 
-// Says "between reading `recording` and acting on it": start() and stop() wait for it, with a
-// membarrier on their side, so that here a plain store is enough.
-class BusyScope {
- public:
-  explicit BusyScope(Lane* lane) : lane_(lane) {
-    lane_->busy.store(1, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~BusyScope() { lane_->busy.store(0, std::memory_order_release); }
-  BusyScope(const BusyScope&) = delete;
-  BusyScope& operator=(const BusyScope&) = delete;
-
- private:
-  Lane* lane_;
-};
-
 // A signal handler may run on a stack of its own, which lies anywhere.
 bool on_signal_stack() {
   stack_t stack;
   return sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
-}
-
-bool recording() {
-  return state.recording.load(std::memory_order_acquire) != 0;
-}
-
-// A lane with a slot to write to, so that the trace exists and knows what is alive before this
-// event changes the shadow map.
-bool ready(Lane& lane, size_t words) {
-  return reserve(lane, words + kTimeWords) != nullptr && recording();
-}
-
-void count_drop(Lane& lane, Kind kind, uint32_t stack, uint64_t bytes) {
-  lane.dropped.store(lane.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  for (size_t i = 0; i < lane.drops_used; ++i) {
-    DropCount& drop = lane.drops[i];
-    const bool last = i + 1 == Lane::kDropCounts;
-    if (drop.kind == static_cast<uint32_t>(kind) && (drop.stack == stack || last)) {
-      if (drop.stack != stack) drop.stack = 0;
-      ++drop.count;
-      drop.bytes += bytes;
-      return;
-    }
-  }
-  if (lane.drops_used < Lane::kDropCounts) {
-    lane.drops[lane.drops_used++] = {static_cast<uint32_t>(kind), stack, 1, bytes};
-    return;
-  }
-  // A kind the full list does not have: under the last entry's kind it would be a lie, so under
-  // none, for all of them.
-  DropCount& last = lane.drops[Lane::kDropCounts - 1];
-  last.kind = 0;
-  last.stack = 0;
-  ++last.count;
-  last.bytes += bytes;
 }
 
 template <typename... Totals>
@@ -125,6 +75,31 @@ void free_event(HookScope& scope, Kind kind, Where where, const void* addr, Tota
 }
 
 }  // namespace
+
+void count_drop(Lane& lane, Kind kind, uint32_t stack, uint64_t bytes) {
+  lane.dropped.store(lane.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  for (size_t i = 0; i < lane.drops_used; ++i) {
+    DropCount& drop = lane.drops[i];
+    const bool last = i + 1 == Lane::kDropCounts;
+    if (drop.kind == static_cast<uint32_t>(kind) && (drop.stack == stack || last)) {
+      if (drop.stack != stack) drop.stack = 0;
+      ++drop.count;
+      drop.bytes += bytes;
+      return;
+    }
+  }
+  if (lane.drops_used < Lane::kDropCounts) {
+    lane.drops[lane.drops_used++] = {static_cast<uint32_t>(kind), stack, 1, bytes};
+    return;
+  }
+  // A kind the full list does not have: under the last entry's kind it would be a lie, so under
+  // none, for all of them.
+  DropCount& last = lane.drops[Lane::kDropCounts - 1];
+  last.kind = 0;
+  last.stack = 0;
+  ++last.count;
+  last.bytes += bytes;
+}
 
 HookScope::HookScope() noexcept : lane_(nullptr), outermost_(true) {
   if (__builtin_expect(state.fork_page == nullptr, 0)) {

@@ -19,6 +19,7 @@ Settings settings;
 namespace settings_io {
 namespace {
 
+constexpr int64_t kLargestSample = int64_t{1} << 30;
 constexpr int64_t kDefaultNativeFrames = 50;  // as msMemScope
 constexpr size_t kSmallestSlab = size_t{1} << 20, kLargestSlab = size_t{1} << 30;
 
@@ -56,6 +57,7 @@ const char* set_run_id(std::string_view value) {
 // device type; the report filters by index.
 const char* set_device(std::string_view value) {
   uint32_t mask = 0;
+  bool host = false;
   while (!value.empty()) {
     const size_t comma = value.find(',');
     const std::string_view name = value.substr(0, comma);
@@ -64,11 +66,14 @@ const char* set_device(std::string_view value) {
       mask = ~0u;
     } else if (const auto device = device_from_name(name)) {
       mask |= 1u << device->type;
-    } else if (name != "host") {
+    } else if (name == "host") {
+      host = true;
+    } else {
       return "device is auto, or a list of cpu, host, npu[:N], cuda[:N]";
     }
   }
   state.devices_off.store(~mask, std::memory_order_relaxed);
+  settings.host = host;
   return nullptr;
 }
 
@@ -104,6 +109,13 @@ const char* set(const char* key, const char* value) {
   if (name == "run_id") return set_run_id(text);
   if (name == "device") return set_device(text);
   if (name == "call_stack") return set_call_stack(text);
+  if (name == "host_sample") {
+    if (!parse(text, &number) || number < 0 || number > kLargestSample) {
+      return "host_sample is a number of bytes from 0 (every block) to 1 GiB";
+    }
+    settings.host_sample = static_cast<uint64_t>(number);
+    return nullptr;
+  }
   if (name == "rank") {
     if (!parse(text, &number) || number < 0) return "rank is a number from 0";
     settings.rank = number;
@@ -145,7 +157,7 @@ bool from_environment() {
       launcher != nullptr && std::strlen(launcher) < sizeof(settings.launcher)) {
     std::strcpy(settings.launcher, launcher);
   }
-  for (const char* key : {"output_path", "call_stack", "device", "slab_bytes"}) {
+  for (const char* key : {"output_path", "call_stack", "device", "host_sample", "slab_bytes"}) {
     if (text_member(config, key, text, sizeof(text)) && text[0] != '\0') set(key, text);
   }
   return true;

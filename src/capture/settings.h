@@ -13,6 +13,8 @@ struct Settings {
   char slab_dir[kPathMax] = {};     // "" = in the process's directory, unless that is remote
   size_t slab_bytes = 0;            // 0 = the default for this kind of process
   size_t source_bytes = size_t{32} << 20;
+  bool host = false;           // the host source is wanted
+  uint64_t host_sample = 0;    // bytes between two of its samples, 0 = every block
   uint32_t native_frames = 0;  // innermost ones kept of each stack ("call_stack")
   int64_t rank = -1;           // -1 = from the environment, else none
   bool has_launcher = false;   // it stays as the parent, and ends the run

@@ -48,8 +48,31 @@ TEST(Settings, RelativePathsAreTakenFromTheDirectoryAtThatTime) {
 TEST(Settings, DevicesAreChosenByType) {
   ASSERT_EQ(settings_io::set("device", "npu:3,cpu"), nullptr);
   EXPECT_EQ(state.devices_off.load(), ~(1u << Device::kNpu | 1u << Device::kCpu));
+  EXPECT_FALSE(settings.host);
   ASSERT_EQ(settings_io::set("device", "auto"), nullptr);
   EXPECT_EQ(state.devices_off.load(), 0u);
+  EXPECT_FALSE(settings.host) << "only where it is named";
+}
+
+TEST(Settings, TheHostSourceIsOnWhereItIsNamed) {
+  ASSERT_EQ(settings_io::set("device", "auto,host"), nullptr);
+  EXPECT_EQ(state.devices_off.load(), 0u);
+  EXPECT_TRUE(settings.host);
+  ASSERT_EQ(settings_io::set("device", "host"), nullptr);
+  EXPECT_EQ(state.devices_off.load(), ~0u) << "and nothing beside it";
+  EXPECT_TRUE(settings.host);
+  ASSERT_EQ(settings_io::set("device", "auto"), nullptr);
+  EXPECT_FALSE(settings.host);
+}
+
+TEST(Settings, TheSamplingDistanceIsANumberOfBytes) {
+  ASSERT_EQ(settings_io::set("host_sample", "524288"), nullptr);
+  EXPECT_EQ(settings.host_sample, 524288u);
+  for (const char* value : {"", "-1", "512k", "1073741825"}) {
+    EXPECT_NE(settings_io::set("host_sample", value), nullptr) << value;
+  }
+  ASSERT_EQ(settings_io::set("host_sample", "0"), nullptr);
+  EXPECT_EQ(settings.host_sample, 0u);
 }
 
 TEST(Settings, TheLaunchersConfigurationComesThroughTheEnvironment) {

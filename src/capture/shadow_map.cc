@@ -68,7 +68,18 @@ void ShadowMap::insert(uint64_t addr, uint64_t sized, uint64_t birth) noexcept {
   for (size_t segment = newest + 1; segment-- > 0 && place.bucket == nullptr;) {
     place = find(addr, segment);
   }
-  for (size_t segment = newest; segment < kSegments && place.bucket == nullptr; ++segment) {
+  fill(place.bucket != nullptr ? place : claim_new(addr), addr, sized, birth);
+}
+
+void ShadowMap::insert_fresh(uint64_t addr, uint64_t sized, uint64_t birth) noexcept {
+  const Place place = find(addr, newest_.load(std::memory_order_acquire));
+  fill(place.bucket != nullptr ? place : claim_new(addr), addr, sized, birth);
+}
+
+ShadowMap::Place ShadowMap::claim_new(uint64_t addr) {
+  Place place;
+  for (size_t segment = newest_.load(std::memory_order_acquire);
+       segment < kSegments && place.bucket == nullptr; ++segment) {
     Bucket* buckets = segment_at(segment);
     if (buckets == nullptr) break;
     const BucketPair pair = buckets_of(addr, bucket_count(segment));
@@ -78,10 +89,12 @@ void ShadowMap::insert(uint64_t addr, uint64_t sized, uint64_t birth) noexcept {
       place = claim(buckets[pair.second]);
     }
   }
-  if (place.bucket == nullptr) {
-    lost_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  if (place.bucket == nullptr) lost_.fetch_add(1, std::memory_order_relaxed);
+  return place;
+}
+
+void ShadowMap::fill(Place place, uint64_t addr, uint64_t sized, uint64_t birth) {
+  if (place.bucket == nullptr) return;
   place.bucket->sized[place.index].store(sized, std::memory_order_relaxed);
   place.bucket->birth[place.index].store(birth, std::memory_order_relaxed);
   place.bucket->key[place.index].store(addr, std::memory_order_release);
@@ -94,10 +107,14 @@ bool ShadowMap::contains(uint64_t addr) const noexcept {
   return false;
 }
 
-bool ShadowMap::erase(uint64_t addr) noexcept {
+bool ShadowMap::erase(uint64_t addr, Block* gone) noexcept {
   for (size_t segment = newest_.load(std::memory_order_acquire) + 1; segment-- > 0;) {
     const Place place = find(addr, segment);
     if (place.bucket != nullptr) {
+      if (gone != nullptr) {
+        *gone = {addr, place.bucket->sized[place.index].load(std::memory_order_relaxed),
+                 place.bucket->birth[place.index].load(std::memory_order_relaxed)};
+      }
       place.bucket->key[place.index].store(kFree, std::memory_order_release);
       return true;
     }
@@ -109,6 +126,15 @@ size_t ShadowMap::count() const {
   size_t blocks = 0;
   for_each([&](const Block&) { ++blocks; });
   return blocks;
+}
+
+size_t ShadowMap::bytes() const {
+  size_t bytes = 0;
+  for (size_t segment = 0; segment < kSegments; ++segment) {
+    if (segments_[segment].load(std::memory_order_relaxed) == nullptr) break;
+    bytes += bucket_count(segment) * sizeof(Bucket);
+  }
+  return bytes;
 }
 
 void ShadowMap::clear() {

@@ -29,9 +29,12 @@ class ShadowMap {
   };
 
   void insert(uint64_t addr, uint64_t sized, uint64_t birth) noexcept;
+  // The same for an address that is not in the map, without looking for it in every segment: for
+  // sources of millions of blocks. Where its free was unseen, the old block may stay beside it.
+  void insert_fresh(uint64_t addr, uint64_t sized, uint64_t birth) noexcept;
   bool contains(uint64_t addr) const noexcept;
-  // Whether the address was there.
-  bool erase(uint64_t addr) noexcept;
+  // Whether the address was there; what it was goes to `*gone`.
+  bool erase(uint64_t addr, Block* gone = nullptr) noexcept;
 
   // Calls visit(Block) for each block in the map. Blocks inserted or erased meanwhile may or may
   // not be seen; a block inserted meanwhile may be seen with the size of the one it replaced.
@@ -53,6 +56,7 @@ class ShadowMap {
 
   size_t count() const;  // by walking it
   void clear();          // while nobody uses it
+  size_t bytes() const;  // of its segments, most of which may never have been touched
   uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
 
  private:
@@ -77,6 +81,8 @@ class ShadowMap {
 
   static constexpr size_t bucket_count(size_t segment) { return size_t{2048} << (2 * segment); }
   Place find(uint64_t addr, size_t segment) const;
+  Place claim_new(uint64_t addr);
+  static void fill(Place place, uint64_t addr, uint64_t sized, uint64_t birth);
   static Place claim(Bucket& bucket);
   Bucket* segment_at(size_t segment);
 

@@ -26,6 +26,17 @@ TEST(ShadowMap, HoldsWhatWasInsertedUntilItIsErased) {
   EXPECT_EQ(contents(map), (std::map<uint64_t, uint64_t>{{0x2000, 128}}));
 }
 
+TEST(ShadowMap, EraseTellsWhatTheBlockWas) {
+  static ShadowMap map;
+  map.insert_fresh(0x1000, 64, 7);
+  ShadowMap::Block gone{};
+  ASSERT_TRUE(map.erase(0x1000, &gone));
+  EXPECT_EQ(gone.addr, 0x1000u);
+  EXPECT_EQ(gone.sized, 64u);
+  EXPECT_EQ(gone.birth, 7u);
+  EXPECT_FALSE(map.erase(0x1000, &gone));
+}
+
 TEST(ShadowMap, AnAddressWhoseFreeWasUnseenIsOverwritten) {
   static ShadowMap map;
   map.insert(0x1000, 64, 7);

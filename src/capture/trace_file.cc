@@ -10,6 +10,7 @@
 #include "capture/agent_thread.h"
 #include "capture/fixed_text.h"
 #include "capture/held_signal.h"
+#include "capture/host_events.h"
 #include "capture/lane0.h"
 #include "capture/launcher_line.h"
 #include "capture/native_modules.h"
@@ -105,6 +106,12 @@ void write_process() {
                             .python = python_stack::version(),
                             .start_real_ns = started_ns},
               state.window_ticks);
+  if (state.host_on.load(std::memory_order_relaxed) != 0) {
+    char rate[24];
+    std::snprintf(rate, sizeof(rate), "%llu",
+                  static_cast<unsigned long long>(state.host_sample.load()));
+    write_lane0(ConfigRecord{.key = kHostSampleKey, .value = rate}, state.window_ticks);
+  }
 }
 
 // Beside the log, unless that is a remote file system: a mapped file is slow or unsafe there.
@@ -174,6 +181,7 @@ bool make() {
     unmake();
     return false;
   }
+  seed_host_blocks();
   agent_thread::start();
   return true;
 }
@@ -251,6 +259,7 @@ void open_window() {
             .addr = block.addr, .sized = block.sized, .birth = block.birth, .window_ticks = opened},
         opened);
   });
+  if (state.slab.mapped()) seed_host_window(opened);
   flush_lane0();
 }
 

@@ -153,7 +153,7 @@ Result<std::string> check_collect_mode(std::string_view value, Notes&) {
   return std::string(value);
 }
 
-Result<std::string> check_device(std::string_view value, Notes& notes) {
+Result<std::string> check_device(std::string_view value, Notes&) {
   const std::vector<std::string> items = split_list(value);
   bool good = !items.empty();
   for (const std::string& item : items) {
@@ -164,7 +164,6 @@ Result<std::string> check_device(std::string_view value, Notes& notes) {
     return refuse("invalid device.", "--device", value,
                   "auto, cpu, npu, npu:0 to npu:31, cuda, cuda:0 to cuda:126, host");
   }
-  if (contains(items, "host")) notes.not_recorded.emplace_back("host memory (--device host)");
   return join(items);
 }
 

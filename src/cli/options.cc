@@ -34,7 +34,7 @@ constexpr const char* kOther = "Other";
 constexpr std::array<OptionSpec, 15> kOptions = {{
     {"--device", "LIST", "device", kCollect,
      "auto, cpu, npu, npu:N, cuda, cuda:N, host. Default auto: every device torch or the driver "
-     "shows, CPU tensors included",
+     "shows, CPU tensors included. host is malloc and mmap: only where it is named",
      check_device, ""},
     {"--events", "LIST", "events", kCollect,
      "alloc, free, launch, access, traceback, none. Default alloc,free,launch", check_events, ""},

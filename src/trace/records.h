@@ -43,6 +43,10 @@ constexpr WindowRecord window_record(WindowAction action, uint64_t ticks) {
   return {.action = static_cast<uint64_t>(action), .ticks = ticks};
 }
 
+// ConfigRecord of a trace in which the host source records: bytes between two samples, 0 = every
+// block. A sampled block stands for 1 / (1 - exp(-size / rate)) blocks of its size.
+inline constexpr std::string_view kHostSampleKey = "agent.host_sample";
+
 // for_each_field(record, [](std::string_view name, auto& value) {...}), in the table's order.
 #define MEMSCOPE_VISIT(type, name, comment) visit(std::string_view(#name), record.name);
 #define MEMSCOPE_VISITOR(name, number, comment, ...)                                    \

@@ -1,0 +1,80 @@
+// malloc and free in a program without Python: what host_cost.py measures the tools with.
+//
+//   malloc_pairs THREADS DEPTH PAIRS KEPT
+//
+// Each thread makes PAIRS pairs DEPTH calls below its start, keeps KEPT blocks alive, of 16 to
+// 4,000 bytes each, and frees the one that it replaces. Prints the wall time, in ns a pair of one
+// thread.
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <vector>
+
+namespace {
+
+long depth, pairs, kept;
+pthread_barrier_t barrier;
+
+double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+__attribute__((noinline)) void work(uint64_t seed) {
+  uint64_t random = seed;
+  std::vector<char*> blocks(static_cast<size_t>(kept), nullptr);
+  const auto one = [&](char*& block) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    free(block);
+    block = static_cast<char*>(malloc(16 + random % 3984));
+    *block = 1;
+  };
+  for (char*& block : blocks) one(block);
+  pthread_barrier_wait(&barrier);
+  for (long i = 0; i < pairs; ++i) one(blocks[(random >> 20) % blocks.size()]);
+  pthread_barrier_wait(&barrier);
+}
+
+// A frame a level: what is done after the call keeps it from becoming a jump.
+__attribute__((noinline)) void down(long level, uint64_t seed) {
+  volatile char frame[32];
+  frame[0] = static_cast<char>(level);
+  if (level <= 0) {
+    work(seed);
+  } else {
+    down(level - 1, seed);
+  }
+  frame[1] = frame[0];
+}
+
+void* run(void* seed) {
+  down(depth, reinterpret_cast<uint64_t>(seed) * 2685821657736338717u + 88172645463325252u);
+  return nullptr;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const long threads = strtol(argv[1], nullptr, 10);
+  depth = strtol(argv[2], nullptr, 10);
+  pairs = strtol(argv[3], nullptr, 10);
+  kept = strtol(argv[4], nullptr, 10);
+  pthread_barrier_init(&barrier, nullptr, static_cast<unsigned>(threads) + 1);
+  std::vector<pthread_t> ids(static_cast<size_t>(threads));
+  for (long i = 0; i < threads; ++i) {
+    pthread_create(&ids[static_cast<size_t>(i)], nullptr, run, reinterpret_cast<void*>(i + 1));
+  }
+  pthread_barrier_wait(&barrier);
+  const double begin = now();
+  pthread_barrier_wait(&barrier);
+  printf("%.1f\n", (now() - begin) / static_cast<double>(pairs));
+  for (const pthread_t id : ids) pthread_join(id, nullptr);
+  return 0;
+}

@@ -1,0 +1,66 @@
+#include "capture/byte_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace memscope::capture {
+namespace {
+
+// What p(size) says of `count` blocks of `size` bytes, within five standard errors: five in two
+// million tests fall outside. The sampler's seed is the time and its address.
+void expect_share(uint64_t size, uint64_t rate, size_t count) {
+  ByteSampler sampler;
+  size_t taken = 0;
+  for (size_t i = 0; i < count; ++i) taken += sampler.take(size, rate) ? 1 : 0;
+  const double p = 1 - std::exp(-static_cast<double>(size) / static_cast<double>(rate));
+  const double n = static_cast<double>(count);
+  EXPECT_NEAR(static_cast<double>(taken) / n, p, 5 * std::sqrt(p * (1 - p) / n) + 1 / n)
+      << size << " of " << rate;
+}
+
+TEST(ByteSampler, TakesABlockWithTheProbabilityThatItsBytesGiveIt) {
+  expect_share(16, 1 << 16, 4'000'000);     // p = 0.000244
+  expect_share(4096, 1 << 16, 400'000);     // p = 0.0606
+  expect_share(1 << 16, 1 << 16, 100'000);  // p = 0.632
+  expect_share(1 << 20, 1 << 16, 10'000);   // p = 0.99999989
+}
+
+// Sums of size / p over the taken ones are unbiased whatever the mix: a thousand small ones to a
+// large one, and the small ones' share is not the large one's doing.
+TEST(ByteSampler, SumsAreRightWhateverIsMixed) {
+  constexpr uint64_t kRate = 8192;
+  constexpr size_t kRounds = 2000, kSmall = 1000, kSmallBytes = 32, kLargeBytes = 20000;
+  ByteSampler sampler;
+  const auto weight = [](double size) { return 1 / (1 - std::exp(-size / kRate)); };
+  double small = 0, large = 0;
+  for (size_t round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < kSmall; ++i) {
+      if (sampler.take(kSmallBytes, kRate)) small += weight(kSmallBytes);
+    }
+    if (sampler.take(kLargeBytes, kRate)) large += weight(kLargeBytes);
+  }
+  // 2,000,000 with a standard error of sqrt(2e6 * (1 - p) / p) = 22,583; 2,000 with one of 13.
+  EXPECT_NEAR(small, 2e6, 5 * 22'583);
+  EXPECT_NEAR(large, 2e3, 5 * 13.7);
+}
+
+// A part of a block that was taken is taken with p(part) in all: with p(part) / p(whole) now.
+TEST(ByteSampler, APartOfATakenBlockIsKeptAsIfItHadBeenABlock) {
+  constexpr uint64_t kRate = 1 << 16, kWhole = 80'000, kPart = 30'000;
+  constexpr size_t kCount = 100'000;
+  ByteSampler sampler;
+  size_t kept = 0;
+  for (size_t i = 0; i < kCount; ++i) kept += sampler.keep(kPart, kWhole, kRate) ? 1 : 0;
+  // (1 - e^-0.45776) / (1 - e^-1.2207) = 0.36731 / 0.70498 = 0.52102; standard error 0.00158
+  EXPECT_NEAR(static_cast<double>(kept) / kCount, 0.52102, 5 * 0.00158);
+}
+
+TEST(FastLog, IsTheLogarithm) {
+  for (double x = 1e-16; x < 1e16; x *= 1.37) {
+    EXPECT_NEAR(fast_log(x), std::log(x), 1e-6 * (1 + std::fabs(std::log(x)))) << x;
+  }
+}
+
+}  // namespace
+}  // namespace memscope::capture
