@@ -14,6 +14,7 @@
 #include "capture/own_pages.h"
 #include "capture/python_frames.h"
 #include "capture/unwind_walk.h"
+#include "capture/walk_memo.h"
 
 namespace memscope::capture::native_stack {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 // The tables below are read on the hot path and constant-initialised.
 constinit ModuleMap modules;
 constinit UnwindCache cache;
+constinit WalkMemo memos[kLanes];  // by lane; of those never used no page is touched
 std::atomic<uint64_t> own_module{0};
 std::atomic<uint32_t> closing{0};  // threads inside dlclose
 std::atomic<bool> look_wanted{false};
@@ -156,12 +158,13 @@ class PythonGroups {
 // Walks the native frames, innermost first, calling native(frame) for those that are kept and
 // python(raw) for the Python frames where they belong; the groups left over stay in `groups`.
 template <typename Native, typename Python>
-[[gnu::always_inline]] inline WalkEnd walk_merged(const UnwindState& from, uint64_t stack_end,
-                                                  uint32_t limit, PythonGroups* groups,
-                                                  Native native, Python python) {
+[[gnu::always_inline]] inline WalkEnd walk_merged(WalkMemo& memo, const UnwindState& from,
+                                                  uint64_t stack_end, uint32_t limit,
+                                                  PythonGroups* groups, Native native,
+                                                  Python python) {
   const uint64_t own = own_module.load(std::memory_order_relaxed);
   uint32_t kept = 0;
-  return walk_native(cache, from, stack_end, look_up, [&](const NativeFrame& frame) {
+  const auto visit = [&](const NativeFrame& frame) __attribute__((always_inline)) {
     if (frame.module == own) return true;
     while (groups->is_before(frame)) groups->take(python);
     if (groups->runs_in(frame)) {
@@ -169,7 +172,8 @@ template <typename Native, typename Python>
       return true;
     }
     return native(frame) && ++kept < limit;
-  });
+  };
+  return memo.walk(cache, from, stack_end, look_up, visit);
 }
 
 // The end of the stack that `sp` is on; 0 where no native frames can be read now.
@@ -187,8 +191,8 @@ uint64_t stack_end(Lane& lane, uint64_t sp) {
 
 // Merges in place: the Python frames are moved to the end of `frames`, and what is merged grows
 // from the front. Returns how many there are.
-size_t merge(const UnwindState& from, uint64_t end, uint32_t limit, RawFrame* frames,
-             size_t python_count, size_t max) {
+size_t merge(WalkMemo& memo, const UnwindState& from, uint64_t end, uint32_t limit,
+             RawFrame* frames, size_t python_count, size_t max) {
   RawFrame* python = frames + (max - python_count);
   std::memmove(python, frames, python_count * sizeof(RawFrame));
   PythonGroups groups(python, python_count);
@@ -203,8 +207,9 @@ size_t merge(const UnwindState& from, uint64_t end, uint32_t limit, RawFrame* fr
     frames[count++] = {kNativeFrame | frame.pc, frame.module};
     return true;
   };
-  const WalkEnd walk =
-      end == 0 ? WalkEnd::kLost : walk_merged(from, end, limit, &groups, put_native, put_python);
+  const WalkEnd walk = end == 0
+                           ? WalkEnd::kLost
+                           : walk_merged(memo, from, end, limit, &groups, put_native, put_python);
   if (walk == WalkEnd::kLost && count + (python_count - taken) < max) {
     frames[count++] = {kNativeFrame, 0};
   }
@@ -267,13 +272,14 @@ uint32_t node(Lane& lane) noexcept {
   const size_t python_count =
       python_stack::walk_with_entries(tables.walked, max, &python_hash, &python_truncated);
   const uint64_t end = stack_end(lane, here.sp);
+  WalkMemo& memo = memos[lane.index - 1];
   StackHash hash;
   hash.add(python_hash, python_count, 0);
   WalkEnd walk = WalkEnd::kLost;
   if (end != 0) {
     PythonGroups groups(tables.walked, python_count);
     walk = walk_merged(
-        here, end, limit, &groups,
+        memo, here, end, limit, &groups,
         [&](const NativeFrame& frame) {
           hash.add(frame.pc, frame.module, 0);
           return true;
@@ -283,7 +289,7 @@ uint32_t node(Lane& lane) noexcept {
   uint64_t key = hash.finish(walk == WalkEnd::kLost);
   if (key == 0) key = 1;
   if (const uint32_t known = tables.raw.find(key)) return known;
-  const size_t count = merge(here, end, limit, tables.walked, python_count, max);
+  const size_t count = merge(memo, here, end, limit, tables.walked, python_count, max);
   return count == 0 ? 0 : define_stack(lane, count, key);
 }
 
