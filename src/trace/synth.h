@@ -61,7 +61,8 @@ struct SynthOptions {
   // 0: a few scratch blocks at a time, oldest freed first, none beyond a step. N: up to N at a time
   // with lifetimes of all lengths, as temporaries, caches and pools of requests have them.
   uint32_t scratch_alive = 0;
-  uint32_t layers = 8;  // of the model
+  uint32_t accesses = 0;  // of each scratch block, right after its alloc: the first writes
+  uint32_t layers = 8;    // of the model
   uint64_t layer_bytes = 1 << 20;
   std::vector<std::string> devices{"cpu"};  // pool layer with totals and segments for all but cpu
   uint64_t step_ns = 100'000'000;           // a step takes this long, or as long as its events need

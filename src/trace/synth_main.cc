@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--scratch-alive", options.scratch_alive,
                  "scratch blocks alive at a time, with lifetimes of all lengths");
+  app.add_option("--accesses", options.accesses, "reads and writes of each scratch block");
   app.add_option("--layers", options.layers, "layers of the model")->capture_default_str();
   app.add_option("--layer-bytes", options.layer_bytes, "bytes of a layer's block")
       ->capture_default_str();

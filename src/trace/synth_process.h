@@ -43,6 +43,7 @@ class SynthProcess {
   void leak(uint32_t step);
   void look_alikes(uint32_t step);
   void scratch(uint64_t pairs);
+  void free_any_scratch(std::deque<Block>& alive);
   void pause();
   void open_window();
   void finish_step(uint32_t step);

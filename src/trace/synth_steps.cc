@@ -99,7 +99,9 @@ void SynthProcess::scratch(uint64_t pairs) {
   for (uint64_t i = 0; i < pairs; ++i) {
     const uint32_t d = count == 1 ? 0 : alternate_++ % count;
     std::deque<Block>& alive = devices_[d].scratch;
-    if (alive.size() == kScratchAlive) {
+    if (options_.scratch_alive != 0) {
+      if (alive.size() >= options_.scratch_alive) free_any_scratch(alive);
+    } else if (alive.size() == kScratchAlive) {
       release(alive.front());
       alive.pop_front();
     }
@@ -107,10 +109,42 @@ void SynthProcess::scratch(uint64_t pairs) {
     const uint64_t size = uint64_t{512} << (random % 8);
     const size_t site = sites_.scratch + (random >> 8) % std::max(options_.scratch_sites, 1u);
     alive.push_back(allocate(d, size, site));
+    for (uint32_t k = 0; k < options_.accesses; ++k) {
+      lanes_[0]->record(tick(), AccessRecord{.addr = alive.back().addr,
+                                             .size = size,
+                                             .mode = k == 0 ? 2u : 1u,
+                                             .op = k == 0 ? "aten::empty_like" : "aten::mm"});
+    }
   }
+  if (options_.scratch_alive != 0) return;
   for (Device& device : devices_) {
     for (const Block& block : device.scratch) release(block);
     device.scratch.clear();
+  }
+}
+
+// Most temporaries die young, some in their middle age, and a few are evicted old. Frees as many
+// more now and then, so that the level breathes.
+void SynthProcess::free_any_scratch(std::deque<Block>& alive) {
+  size_t count = random_() % 64 == 0 ? 1 + random_() % (alive.size() / 4 + 1) : 1;
+  for (; count != 0 && !alive.empty(); --count) {
+    const uint64_t random = random_();
+    const uint64_t kind = random % 10;
+    size_t at = alive.size() - 1;
+    if (kind >= 9) {
+      at = 0;
+    } else if (kind >= 6) {
+      at = (random >> 8) % alive.size();
+    } else {
+      at -= std::min<size_t>(at, (random >> 8) % 8);
+    }
+    release(alive[at]);
+    std::swap(alive[at], at == 0 ? alive.front() : alive.back());
+    if (at == 0) {
+      alive.pop_front();
+    } else {
+      alive.pop_back();
+    }
   }
 }
 

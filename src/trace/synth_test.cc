@@ -170,6 +170,24 @@ TEST(Synth, EverythingAtOnceIsAsAnswered) {
   }
 }
 
+// What is alive at a time is asked for, and outlives its step: so many blocks more than the
+// program's.
+TEST(Synth, ScratchBlocksHaveLifetimesOfAllLengths) {
+  const TestDirectory directory;
+  SynthOptions options = small(directory);
+  options.events = 20'000;
+  const auto without = synthesize(options);
+  options.scratch_alive = 300;
+  options.run_id = "alive";
+  const auto with = synthesize(options);
+  ASSERT_TRUE(without.ok() && with.ok());
+  const SynthProcessAnswer& answer = with.value().processes[0];
+  expect_as_answered(answer);
+  const uint64_t more = answer.live_blocks - without.value().processes[0].live_blocks;
+  EXPECT_GE(more, 300u * 3 / 4);  // at most a quarter of them goes at once
+  EXPECT_LE(more, 300u);
+}
+
 // Without extras the program is flat: what is alive after a step is parameters and states,
 // 3 blocks a layer.
 TEST(Synth, TheBareProgramIsHealthy) {
