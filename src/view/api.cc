@@ -65,6 +65,13 @@ Answer Api::answer(std::string_view name, Params params) const {
   if (name == "status") {
     const Session::Status status = session_.status();
     Answer answer = status_answer(status);
+    if (params.has("session")) {
+      // Both at once: the page's first question.
+      const auto state = session_.state();
+      const std::string session = state == nullptr ? "null" : session_query(*state, params).body;
+      answer.body.back() = ',';
+      answer.body += "\"session\":" + session + "}";
+    }
     answer.generation = status.generation;
     return answer;
   }

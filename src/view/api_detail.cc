@@ -121,6 +121,49 @@ bool has(std::string_view text, std::string_view lowered) {
   return std::search(text.begin(), text.end(), lowered.begin(), lowered.end(), same) != text.end();
 }
 
+// Puts a block's accesses among its events, in time; of many the first and the last. What they come
+// to: null where the input tells of none.
+Json add_accesses(const PoolAt& at, uint32_t block, Json& events) {
+  constexpr size_t kShown = 100;  // at either end
+  const PoolIndex& pool = *at.pool;
+  std::vector<size_t> all;
+  pool.for_each_access(block, [&](size_t access) { all.push_back(access); });
+  if (pool.access_time.empty()) return nullptr;
+  uint64_t idle = 0, before = pool.begin_time(block);
+  for (const size_t access : all) {
+    idle = std::max(idle, pool.access_time[access] - before);
+    before = pool.access_time[access];
+  }
+  if (const auto end = pool.end_time(block)) idle = std::max(idle, *end - std::min(before, *end));
+  Json rows = Json::array();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all.size() > 2 * kShown && i == kShown) {
+      i = all.size() - kShown;
+      rows.push_back(Json{{"kind", "more"},
+                          {"time", nullptr},
+                          {"thread", nullptr},
+                          {"text", std::to_string(all.size() - 2 * kShown)}});
+    }
+    const uint32_t what = pool.access_what[all[i]];
+    const uint32_t name = what & (PoolIndex::kRead - 1);
+    rows.push_back(
+        Json{{"kind", (what & PoolIndex::kRead) != 0      ? "read"
+                      : (what & PoolIndex::kWritten) != 0 ? "write"
+                                                          : "access"},
+             {"time", at.out(pool.access_time[all[i]])},
+             {"thread", nullptr},
+             {"text", name < at.input->names.size() ? Json(cut(at.input->names[name])) : Json()}});
+  }
+  // Before the block's end.
+  const bool over = !events.empty() && events.back()["kind"] == "free";
+  events.insert(over ? events.end() - 1 : events.end(), rows.begin(), rows.end());
+  const auto time = [&](size_t access) { return at.out(pool.access_time[access]); };
+  return Json{{"count", all.size()},
+              {"first", all.empty() ? Json(nullptr) : Json(time(all.front()))},
+              {"last", all.empty() ? Json(nullptr) : Json(time(all.back()))},
+              {"longest_idle", idle}};
+}
+
 size_t input_of(const ViewState& state, Params& params) {
   const int64_t number = params.integer("input", 0, 1 << 20);
   if (static_cast<size_t>(number) < state.inputs.size()) return static_cast<size_t>(number);
@@ -252,6 +295,7 @@ Answer block_query(const ViewState& state, Params& params) {
                                     "gone when recording went on")
                              : Json(nullptr)}});
   }
+  json["accesses"] = add_accesses(at, block, events);
   json["events"] = std::move(events);
   json["neighbours"] = neighbours_json(at, block, moment);
   json["holders"] = holders_json(at, block);

@@ -7,6 +7,8 @@
 namespace memscope::view {
 namespace {
 
+constexpr size_t kMaxAccused = 200;  // sites of a pool that the page is told of
+
 Json names_json(const std::vector<std::string>& texts) {
   Json list = Json::array();
   for (const std::string& text : texts) {
@@ -55,6 +57,8 @@ Json input_json(const ViewState& state, size_t number) {
               {"blocks", blocks},
               {"steps", input.steps.count()},
               {"counters", counters},
+              {"phases", input.phases.size()},
+              {"marks", input.marks.size()},
               {"ooms", input.ooms.size()},
               {"sources", !input.side.sources.empty()},
               {"owners", input.owners.size() > 1},
@@ -70,6 +74,13 @@ Json pool_json(const ViewState& state, size_t number) {
   const std::string device = device_name(pool.where.device);
   const std::string layer(layer_name(pool.where.layer));
   const auto time = [&](uint64_t at) { return static_cast<int64_t>(at) + shift; };
+  Json accused = Json::array();
+  for (const VerdictBlocks& verdict : state.verdicts[number]) {
+    for (const uint32_t site : verdict.sites) {
+      if (accused.size() == kMaxAccused) break;
+      accused.push_back(Json{{"site", site}, {"verdict", verdict.verdict}});
+    }
+  }
   return Json{{"id", number},
               {"input", entry.input},
               {"device", device},
@@ -85,7 +96,8 @@ Json pool_json(const ViewState& state, size_t number) {
                             {"time", time(pool.time_of_state(pool.peak.state))}}},
               {"reported", !pool.untracked.states.empty()},
               {"reserved", !pool.reserved.states.empty()},
-              {"owners", input.owners.size() > 1}};
+              {"owners", input.owners.size() > 1},
+              {"accused", std::move(accused)}};
 }
 
 // With a verdict that accuses blocks: its pool by lifetime. Else the pool that held most, of the

@@ -307,7 +307,8 @@ Answer sites_query(const ViewState& state, Params& params) {
   const auto limit = static_cast<size_t>(params.integer("limit", 1, 1000, 200));
   const std::string wanted = params.text("find");
   if (params.bad()) return {};
-  const SiteHistories& histories = at.views->sites(state.warmup);
+  const auto known = at.views->sites(state.warmup);
+  const SiteHistories& histories = *known;
   const auto now = sites_now(*at.input, *at.pool, at.in(t0), at.in(t1));
   std::vector<SiteRow> rows;
   for (size_t i = 0; i < histories.sites.size(); ++i) {

@@ -1,11 +1,15 @@
 #include "view/block_order.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <vector>
 
 namespace memscope::view {
 namespace {
+
+constexpr std::array<std::string_view, kOrderCount> kNames = {"alloc", "site", "owner", "lifetime"};
 
 // Classes whose bytes stay come first: what breathes would push what lies above it up and down.
 std::vector<uint32_t> steady_first(size_t count, const std::vector<uint64_t>& alive,
@@ -54,11 +58,13 @@ void sort_blocks(const PoolIndex& pool, size_t keys, KeyOf key_of, FileVector<ui
 }  // namespace
 
 std::optional<OrderBy> order_from_name(std::string_view name) {
-  if (name == "alloc") return OrderBy::kAlloc;
-  if (name == "site") return OrderBy::kSite;
-  if (name == "owner") return OrderBy::kOwner;
-  if (name == "lifetime") return OrderBy::kLifetime;
-  return std::nullopt;
+  const auto* at = std::find(kNames.begin(), kNames.end(), name);
+  if (at == kNames.end()) return std::nullopt;
+  return static_cast<OrderBy>(at - kNames.begin());
+}
+
+std::string_view order_name(OrderBy by) {
+  return kNames[static_cast<size_t>(by)];
 }
 
 BlockOrder::BlockOrder(const InputIndex& input, const PoolIndex& pool, OrderBy by) {

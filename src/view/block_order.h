@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "view/input_index.h"
 
@@ -17,16 +19,22 @@ namespace memscope::view {
 enum class OrderBy : uint8_t { kAlloc, kSite, kOwner, kLifetime };
 inline constexpr size_t kOrderCount = 4;
 std::optional<OrderBy> order_from_name(std::string_view name);
+std::string_view order_name(OrderBy by);
 
 class BlockOrder {
  public:
   BlockOrder() = default;  // that of allocation
   BlockOrder(const InputIndex& input, const PoolIndex& pool, OrderBy by);
+  // As it was kept: columns of blocks + 1 entries, each the other's inverse.
+  BlockOrder(FileVector<uint32_t> rank, FileVector<uint32_t> block)
+      : rank_(std::move(rank)), block_(std::move(block)) {}
 
   bool identity() const { return rank_.empty(); }
   uint32_t rank(uint32_t block) const { return identity() ? block : rank_[block]; }
   uint32_t block(uint32_t rank) const { return identity() ? rank : block_[rank]; }
   const uint32_t* ranks() const { return identity() ? nullptr : rank_.data(); }
+  std::span<const uint32_t> rank_column() const { return rank_.span(); }
+  std::span<const uint32_t> block_column() const { return block_.span(); }
 
  private:
   FileVector<uint32_t> rank_, block_;  // entry 0 is block 0, of rank 0

@@ -11,6 +11,9 @@
 #include <new>
 
 // Linux 5.14; older kernels answer EINVAL, which is as good as nothing.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -95,6 +98,12 @@ void FileMemory::leave_file() {
   ::close(fd_);
   fd_ = -1;
   named_ = false;
+}
+
+void FileMemory::touch(size_t bytes) const {
+  if (data_ != nullptr && bytes != 0) {
+    madvise(data_, whole_pages(bytes), MADV_POPULATE_READ);  // a hint: nothing is lost without it
+  }
 }
 
 void FileMemory::trim(size_t bytes) {

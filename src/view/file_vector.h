@@ -46,6 +46,8 @@ class FileMemory {
   bool in_file() const { return named_; }
   // At least `bytes`; what was there stays.
   void grow(size_t bytes);
+  // Makes the pages of `bytes` ready to be read, as far as the kernel can at once.
+  void touch(size_t bytes) const;
   // The file ends after `bytes`; the rest of the mapping is given back.
   void trim(size_t bytes);
 
@@ -106,6 +108,8 @@ class FileVector {
   bool empty() const { return size_ == 0; }
   std::span<const T> span() const { return {data(), size_}; }
   bool in_file() const { return memory_.in_file(); }
+  // Reads its pages in now, so that the first who reads it does not wait for them.
+  void touch() const { memory_.touch(size_ * sizeof(T)); }
   void finish() {
     memory_.trim(size_ * sizeof(T));
     limit_ = size_;

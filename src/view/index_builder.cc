@@ -197,6 +197,8 @@ void IndexBuilder::record(const Event& event) {
       owner(event);
       break;
     case Kind::kStep:
+    case Kind::kFolded:
+    case Kind::kFoldedStep:
       steps_.add(event);
       break;
     case Kind::kMark:
@@ -231,6 +233,9 @@ void IndexBuilder::record(const Event& event) {
     case Kind::kHolder:
       holder(event);
       break;
+    case Kind::kAccess:
+      access(event);
+      break;
     default:
       index_.side.add(event, time_of_);
       break;
@@ -264,6 +269,31 @@ void IndexBuilder::owner(const Event& event) {
       if (std::max(birth, own) - std::min(birth, own) > blocks_.skew()) continue;
     }
     pool.index->owner[at->second.block] = id;
+  }
+}
+
+// Of the block that begins at the address: where the record says, else anywhere on its device.
+void IndexBuilder::access(const Event& event) {
+  const auto record = decode_record<AccessRecord>(event.words);
+  if (!record) return;
+  for (const bool exact : {true, false}) {
+    for (Pool& pool : pools_) {
+      const Where where = pool.index->where;
+      if (exact != (where == event.where) || where.device != event.where.device) continue;
+      const auto at = blocks_.live().find(block_key(record->addr, where));
+      if (at == blocks_.live().end()) continue;
+      // In the order of time even where clocks differ: what is looked up by it is found.
+      PoolIndex& index = *pool.index;
+      const uint64_t time = since(event.time);
+      const uint64_t last = index.access_time.empty() ? 0 : index.access_time.back();
+      uint32_t what = name(record->op) & (PoolIndex::kRead - 1);
+      if (record->mode == 1) what |= PoolIndex::kRead;
+      if (record->mode == 2) what |= PoolIndex::kWritten;
+      index.access_time.push_back(std::max(time, last));
+      index.access_block.push_back(at->second.block);
+      index.access_what.push_back(what);
+      return;
+    }
   }
 }
 

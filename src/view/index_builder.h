@@ -68,6 +68,7 @@ class IndexBuilder {
   void mark(const Event& event);
   void counter(const Event& event);
   void holder(const Event& event);
+  void access(const Event& event);
   uint32_t name(std::string_view text);
 
   InputIndex& index_;

@@ -69,6 +69,38 @@ TEST(IndexBuilder, AFreeThatWasUndoneNeverHappened) {
   EXPECT_EQ(pool.live_blocks, 1u);
 }
 
+TEST(IndexBuilder, AccessesAreTheirBlocks) {
+  IndexScript script;
+  const auto access = [&](uint64_t time, uint64_t addr, uint64_t mode) {
+    script.record(time, AccessRecord{.addr = addr, .size = 8, .mode = mode, .op = "aten::mm"});
+  };
+  script.alloc(0, 0xA0, 100);
+  script.alloc(1, 0xB0, 100);
+  access(5, 0xA0, 2);
+  access(6, 0xB0, 1);
+  access(7, 0xC0, 1);  // nobody's
+  script.free(10, 0xA0);
+  access(11, 0xA0, 1);  // too late
+  script.alloc(20, 0xA0, 7);
+  access(21, 0xA0, 0);
+  const auto input = script.build();
+  const PoolIndex& pool = *input->pools[0];
+  const auto of = [&](uint32_t block) {
+    std::vector<std::string> found;
+    pool.for_each_access(block, [&](size_t at) {
+      const uint32_t what = pool.access_what[at];
+      found.push_back(std::to_string(pool.access_time[at]) + " " +
+                      input->names[what & (PoolIndex::kRead - 1)] +
+                      ((what & PoolIndex::kRead) != 0 ? " read" : "") +
+                      ((what & PoolIndex::kWritten) != 0 ? " written" : ""));
+    });
+    return found;
+  };
+  EXPECT_EQ(of(1), std::vector<std::string>{"5 aten::mm written"});
+  EXPECT_EQ(of(2), std::vector<std::string>{"6 aten::mm read"});
+  EXPECT_EQ(of(3), std::vector<std::string>{"21 aten::mm"});
+}
+
 TEST(IndexBuilder, BlocksThatAreNotSeededAgainEndedInThePause) {
   const auto window = [](uint64_t time, uint64_t action) {
     Event event{.kind = EventKind::kWindow};

@@ -1,86 +1,15 @@
 #include "view/index_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstring>
 #include <fstream>
 #include <iterator>
+
+#include "view/table_io.h"
 
 namespace memscope::view {
 namespace {
 
 constexpr const char* kTables = "tables";
 constexpr uint64_t kMagic = 0x3178'646e'494d'534d;  // "MSMIndx1"
-
-// One text for both ways: `visit` writes what it is given, or reads into it.
-class Writer {
- public:
-  static constexpr bool kReads = false;
-  template <typename T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void operator()(const T& value) { append(&value, sizeof(value)); }
-  void operator()(const std::string& text) {
-    operator()(uint64_t{text.size()});
-    append(text.data(), text.size());
-  }
-  bool ok() const { return true; }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void append(const void* from, size_t size) {
-    bytes_.append(static_cast<const char*>(from), size);
-  }
-  std::string bytes_;
-};
-
-class Reader {
- public:
-  static constexpr bool kReads = true;
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-  template <typename T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void operator()(T& value) {
-    if (left_.size() < sizeof(T)) return fail();
-    std::memcpy(&value, left_.data(), sizeof(T));
-    left_.remove_prefix(sizeof(T));
-  }
-  void operator()(std::string& text) {
-    uint64_t size = 0;
-    operator()(size);
-    if (size > left_.size()) return fail();
-    text.assign(left_.data(), size);
-    left_.remove_prefix(size);
-  }
-  // How many elements can follow, of at least `each` bytes.
-  bool fits(uint64_t count, size_t each) {
-    if (count > left_.size() / each) fail();
-    return ok_;
-  }
-  bool ok() const { return ok_; }
-  bool at_end() const { return left_.empty(); }
-
- private:
-  void fail() {
-    ok_ = false;
-    left_ = {};
-  }
-  std::string_view left_;
-  bool ok_ = true;
-};
-
-template <typename Io, typename List, typename Each>
-void list(Io& io, List& items, Each each) {
-  uint64_t count = items.size();
-  io(count);
-  if constexpr (Io::kReads) {
-    if (!io.ok() || !io.fits(count, 1)) return;
-    items.clear();
-    for (uint64_t i = 0; i < count && io.ok(); ++i) each(items.emplace_back());
-  } else {
-    for (auto& item : items) each(item);
-  }
-}
 
 template <typename Io>
 void where(Io& io, Where& place) {
@@ -103,11 +32,11 @@ void facts(Io& io, InputFacts& f) {
 
 template <typename Io>
 void side(Io& io, SideRecords& side) {
-  list(io, side.holders, [&](HolderSeen& h) {
+  io_list(io, side.holders, [&](HolderSeen& h) {
     io(h.addr), io(h.birth), io(h.size), io(h.root), io(h.path), io(h.file), io(h.function);
     io(h.text), io(h.cause), io(h.line), io(h.end_line);
   });
-  list(io, side.gaps, [&](GapSeen& g) { io(g.from), io(g.to), io(g.reason), io(g.healed); });
+  io_list(io, side.gaps, [&](GapSeen& g) { io(g.from), io(g.to), io(g.reason), io(g.healed); });
   io(side.dropped), io(side.left_out), io(side.ended);
   // A map: by hand.
   uint64_t count = side.sources.size();
@@ -128,29 +57,29 @@ template <typename Io>
 void tables(Io& io, InputIndex& index) {
   facts(io, index.facts);
   io(index.origin), io(index.begin), io(index.end);
-  list(io, index.threads, [&](ThreadEntry& t) { io(t.tid), io(t.name); });
-  list(io, index.owners, [&](std::string& s) { io(s); });
-  list(io, index.used_stacks, [&](uint32_t& s) { io(s); });
-  list(io, index.names, [&](std::string& s) { io(s); });
+  io_list(io, index.threads, [&](ThreadEntry& t) { io(t.tid), io(t.name); });
+  io_list(io, index.owners, [&](std::string& s) { io(s); });
+  io_list(io, index.used_stacks, [&](uint32_t& s) { io(s); });
+  io_list(io, index.names, [&](std::string& s) { io(s); });
   io(index.steps.from), io(index.steps.begin);
-  list(io, index.steps.ends, [&](uint64_t& t) { io(t); });
-  list(io, index.phases, [&](PhaseSeen& p) { io(p.time), io(p.phase), io(p.module); });
-  list(io, index.marks, [&](MarkSeen& m) { io(m.begin), io(m.end), io(m.text), io(m.domain); });
-  list(io, index.counters, [&](CounterSeen& c) {
+  io_list(io, index.steps.ends, [&](uint64_t& t) { io(t); });
+  io_list(io, index.phases, [&](PhaseSeen& p) { io(p.time), io(p.phase), io(p.module); });
+  io_list(io, index.marks, [&](MarkSeen& m) { io(m.begin), io(m.end), io(m.text), io(m.domain); });
+  io_list(io, index.counters, [&](CounterSeen& c) {
     io(c.name), where(io, c.where);
-    list(io, c.times, [&](uint64_t& t) { io(t); });
-    list(io, c.values, [&](int64_t& v) { io(v); });
+    io_list(io, c.times, [&](uint64_t& t) { io(t); });
+    io_list(io, c.values, [&](int64_t& v) { io(v); });
   });
-  list(io, index.ooms, [&](OomSeen& o) {
+  io_list(io, index.ooms, [&](OomSeen& o) {
     io(o.time), io(o.size), io(o.allocated), io(o.reserved), where(io, o.where), io(o.stack);
   });
-  list(io, index.windows, [&](Span& w) { io(w.begin), io(w.end); });
+  io_list(io, index.windows, [&](Span& w) { io(w.begin), io(w.end); });
   side(io, index.side);
-  list(io, index.damage, [&](std::string& s) { io(s); });
+  io_list(io, index.damage, [&](std::string& s) { io(s); });
   io(index.left_out), io(index.unknown_frees), io(index.ambiguous);
 }
 
-void write_stacks(Writer& io, const InputIndex& index) {
+void write_stacks(TableWriter& io, const InputIndex& index) {
   io(uint64_t{index.strings.size()});
   for (uint32_t i = 0; i < index.strings.size(); ++i) {
     io(std::string(index.strings.text(StringId(i))));
@@ -164,7 +93,7 @@ void write_stacks(Writer& io, const InputIndex& index) {
   }
 }
 
-void read_stacks(Reader& io, InputIndex& index) {
+void read_stacks(TableReader& io, InputIndex& index) {
   uint64_t count = 0;
   io(count);
   for (uint64_t i = 0; i < count && io.ok(); ++i) {
@@ -194,7 +123,9 @@ bool sound(const InputIndex& index) {
     if (events != pool->event.size() || blocks == 0 || events > kMaxEvents || blocks > kMaxEvents ||
         pool->groups.size() != (events + kGroupEvents - 1) / kGroupEvents ||
         pool->reserved.states.size() != pool->reserved.values.size() ||
-        pool->untracked.states.size() != pool->untracked.values.size()) {
+        pool->untracked.states.size() != pool->untracked.values.size() ||
+        pool->access_time.size() != pool->access_block.size() ||
+        pool->access_time.size() != pool->access_what.size()) {
       return false;
     }
     for (const size_t size :
@@ -225,7 +156,7 @@ std::string column_path(const std::filesystem::path& directory, size_t pool, con
 bool save_index(const InputIndex& index, const std::string& key,
                 const std::filesystem::path& directory) {
   bool whole = true;
-  Writer io;
+  TableWriter io;
   io(kMagic), io(kIndexVersion), io(key);
   // Writing changes nothing: `tables` serves both ways.
   tables(io, const_cast<InputIndex&>(index));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
@@ -240,16 +171,7 @@ bool save_index(const InputIndex& index, const std::string& key,
     });
   }
   if (!whole) return false;
-  const std::filesystem::path path = directory / kTables;
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return false;
-  std::string_view left = io.bytes();
-  while (!left.empty()) {
-    const ssize_t wrote = write(fd, left.data(), left.size());
-    if (wrote <= 0) break;
-    left.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return close(fd) == 0 && left.empty();
+  return write_whole(directory / kTables, io.bytes());
 }
 
 Result<std::unique_ptr<InputIndex>> load_index(const std::string& key,
@@ -257,7 +179,7 @@ Result<std::unique_ptr<InputIndex>> load_index(const std::string& key,
   std::ifstream file(directory / kTables, std::ios::binary);
   if (!file) return Error{directory.string() + ": no index"};
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  Reader io(bytes);
+  TableReader io(bytes);
   uint64_t magic = 0;
   uint32_t version = 0;
   std::string known;

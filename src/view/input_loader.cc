@@ -46,6 +46,7 @@ std::vector<LoadedInput> from_cache(const IndexCache& cache, const std::string& 
       return {};
     }
     input.index = std::move(loaded).value();
+    input.directory = *directory;
     count = input.index->facts.parts;
     parts.push_back(std::move(input));
   }
@@ -110,8 +111,8 @@ Result<std::vector<LoadedInput>> load_inputs(const std::string& path, const Load
   return result;
 }
 
-void keep_input(const LoadedInput& input, const IndexCache& cache) {
-  if (!input.fresh || input.room.empty()) return;
+std::filesystem::path keep_input(const LoadedInput& input, const IndexCache& cache) {
+  if (!input.fresh || input.room.empty()) return {};
   const InputFacts& facts = input.index->facts;
   // What is still being written is another input in a moment.
   const bool kept =
@@ -119,6 +120,7 @@ void keep_input(const LoadedInput& input, const IndexCache& cache) {
       save_index(*input.index, input.key, input.room) && cache.commit(input.room, input.key);
   if (!kept) cache.remove(input.room);
   cache.evict();
+  return kept ? cache.find(input.key).value_or("") : "";
 }
 
 }  // namespace memscope::view

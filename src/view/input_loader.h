@@ -22,11 +22,13 @@ struct LoadedInput {
   std::shared_ptr<const InputIndex> index;
   bool fresh = false;  // built just now, and in `room`
   std::filesystem::path room;
+  std::filesystem::path directory;  // of one out of the cache
   std::string key;
 };
 
 Result<std::vector<LoadedInput>> load_inputs(const std::string& path, const LoadOptions& options);
-// Keeps a fresh one for the next time; to be called once somebody looks at it already.
-void keep_input(const LoadedInput& input, const IndexCache& cache);
+// Keeps a fresh one for the next time; to be called once somebody looks at it already. Where it
+// then lies, "" if it is not kept.
+std::filesystem::path keep_input(const LoadedInput& input, const IndexCache& cache);
 
 }  // namespace memscope::view

@@ -72,6 +72,12 @@ struct PoolIndex {
   FileVector<uint16_t> thread;       // that allocated it, at most 65535
   FileVector<uint16_t> free_thread;  // that freed it
 
+  // When a block was read or written, ascending; where the input tells.
+  FileVector<uint64_t> access_time;
+  FileVector<uint32_t> access_block;
+  FileVector<uint32_t> access_what;  // index into InputIndex::names, kRead and kWritten above it
+  static constexpr uint32_t kRead = 1u << 30, kWritten = 1u << 31;
+
   Changes reserved;   // what the pool holds, as it says itself
   Changes untracked;  // what it says it has handed out, less the live blocks
 
@@ -93,6 +99,8 @@ struct PoolIndex {
     visit("reserved_values", self.reserved.values);
     visit("untracked_states", self.untracked.states);
     visit("untracked_values", self.untracked.values);
+    visit("access_time", self.access_time), visit("access_block", self.access_block);
+    visit("access_what", self.access_what);
   }
 
   uint32_t events() const { return static_cast<uint32_t>(time.size()); }
@@ -132,6 +140,20 @@ struct PoolIndex {
   uint64_t bytes_in(uint32_t state) const;
   // The most and the least of the states first..last (both included), the first of equals.
   std::pair<Extreme, Extreme> extremes(uint32_t first, uint32_t last) const;
+
+  // visit(access) for those of a block, in order.
+  template <typename Visit>
+  void for_each_access(uint32_t block, Visit&& visit) const {
+    const auto at = [&](uint64_t when) {
+      return static_cast<size_t>(std::lower_bound(access_time.begin(), access_time.end(), when) -
+                                 access_time.begin());
+    };
+    const auto end = end_time(block);
+    const size_t last = end ? at(*end + 1) : access_time.size();
+    for (size_t access = at(begin_time(block)); access < last; ++access) {
+      if (access_block[access] == block) visit(access);
+    }
+  }
 
   // Made by the builder once all events are there.
   void make_groups();

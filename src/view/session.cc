@@ -5,28 +5,14 @@
 #include <algorithm>
 #include <chrono>
 
-#include "view/input_loader.h"
-
 namespace memscope::view {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kRecentRows = 4, kRecentAnswers = 8;
-constexpr size_t kLargestKept = 16 << 20;               // bytes of an answer that is kept
 constexpr auto kLook = std::chrono::milliseconds(300);  // how often a growing trace is looked at
-constexpr auto kJudge = std::chrono::seconds(3);        // and judged anew, at most
-
-template <typename T>
-std::shared_ptr<const T> look_up(
-    std::list<std::pair<std::string, std::shared_ptr<const T>>>& recent, const std::string& key) {
-  for (auto at = recent.begin(); at != recent.end(); ++at) {
-    if (at->first != key) continue;
-    recent.splice(recent.begin(), recent, at);
-    return recent.front().second;
-  }
-  return nullptr;
-}
+constexpr auto kKeep = std::chrono::milliseconds(500);
+constexpr auto kJudge = std::chrono::seconds(3);  // and judged anew, at most
 
 std::string text_at(const Json& object, const char* key) {
   const auto at = object.find(key);
@@ -50,58 +36,6 @@ void add_sites(const InputIndex& input, const Json& frame, std::vector<uint32_t>
 }
 
 }  // namespace
-
-// -- what is derived from a pool ------------------------------------------------------------------
-
-const BlockOrder& PoolViews::order(OrderBy by) const {
-  const std::scoped_lock lock(mutex_);
-  auto& order = orders_[static_cast<size_t>(by)];
-  if (order == nullptr) order = std::make_unique<BlockOrder>(*input_, pool_, by);
-  return *order;
-}
-
-const Colouring& PoolViews::colouring(ColourBy by) const {
-  const std::scoped_lock lock(mutex_);
-  auto& colouring = colourings_[static_cast<size_t>(by)];
-  if (colouring == nullptr) {
-    colouring = std::make_unique<Colouring>(*input_, pool_, by, std::vector<VerdictBlocks>());
-  }
-  return *colouring;
-}
-
-const SiteHistories& PoolViews::sites(uint32_t warmup) const {
-  const std::scoped_lock lock(mutex_);
-  // The warm-up may become known after the first question; answers given keep what they hold.
-  if (sites_ == nullptr) {
-    sites_ = std::make_unique<SiteHistories>(site_histories(*input_, pool_, warmup));
-    sites_warmup_ = warmup;
-  }
-  return *sites_;
-}
-
-std::shared_ptr<const RowSet> PoolViews::rows(const std::string& request,
-                                              const std::function<RowSet()>& make) const {
-  const std::scoped_lock lock(rows_mutex_);
-  if (auto known = look_up(rows_, request)) return known;
-  auto made = std::make_shared<const RowSet>(make());
-  rows_.emplace_front(request, made);
-  if (rows_.size() > kRecentRows) rows_.pop_back();
-  return made;
-}
-
-std::shared_ptr<const std::string> PoolViews::answer(
-    const std::string& request, const std::function<std::string()>& make) const {
-  {
-    const std::scoped_lock lock(answers_mutex_);
-    if (auto known = look_up(answers_, request)) return known;
-  }
-  auto made = std::make_shared<const std::string>(make());
-  if (made->size() > kLargestKept) return made;
-  const std::scoped_lock lock(answers_mutex_);
-  answers_.emplace_front(request, made);
-  if (answers_.size() > kRecentAnswers) answers_.pop_back();
-  return made;
-}
 
 const Colouring& ViewState::colouring(size_t pool, ColourBy by) const {
   if (by != ColourBy::kVerdict) return pools[pool].views->colouring(by);
@@ -178,7 +112,7 @@ void Session::work() {
   if (!load(false)) return;
   for (int turns = 0; !stopping_;) {
     const auto state = this->state();
-    if (!state->growing) return;
+    if (!state->growing) return keep_views();
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kLook, [&] { return stopping_.load(); });
@@ -198,9 +132,28 @@ void Session::work() {
   }
 }
 
+// What was made for the pictures of a run that is over is kept for the next time, a moment later:
+// whoever is looking comes first.
+void Session::keep_views() {
+  const auto state = this->state();
+  if (!options_.cache.usable()) return;
+  for (const ViewState::Pool& pool : state->pools) {
+    if (!stopping_) pool.views->warm();
+  }
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    changed_.wait_for(lock, kKeep, [&] { return stopping_.load(); });
+    for (const ViewState::Pool& pool : state->pools) {
+      if (stopping_ || !pool.views->unkept()) continue;
+      lock.unlock();
+      pool.views->keep();
+      lock.lock();
+    }
+  }
+}
+
 bool Session::load(bool again) {
   std::vector<LoadedInput> loaded;
-  std::vector<std::shared_ptr<const InputIndex>> inputs;
   std::string problem;
   for (size_t i = 0; i < options_.paths.size(); ++i) {
     LoadOptions options{.cache = again ? nullptr : &options_.cache};
@@ -216,11 +169,10 @@ bool Session::load(bool again) {
       continue;
     }
     for (LoadedInput& input : found.value()) {
-      inputs.push_back(input.index);
       loaded.push_back(std::move(input));
     }
   }
-  if (inputs.empty()) {
+  if (loaded.empty()) {
     if (!again) {
       const std::scoped_lock lock(mutex_);
       error_ = problem;
@@ -229,14 +181,21 @@ bool Session::load(bool again) {
     return false;
   }
   progress_ = 1;
-  publish(std::move(inputs));
-  for (const LoadedInput& input : loaded) keep_input(input, options_.cache);
+  publish(loaded);
+  const auto state = this->state();
+  for (size_t input = 0; input < loaded.size(); ++input) {
+    const auto directory = keep_input(loaded[input], options_.cache);
+    if (directory.empty()) continue;
+    for (const ViewState::Pool& pool : state->pools) {
+      if (pool.input == input) pool.views->lies_in(directory);
+    }
+  }
   return true;
 }
 
-void Session::publish(std::vector<std::shared_ptr<const InputIndex>> inputs) {
+void Session::publish(const std::vector<LoadedInput>& loaded) {
   auto state = std::make_shared<ViewState>();
-  state->inputs = std::move(inputs);
+  for (const LoadedInput& input : loaded) state->inputs.push_back(input.index);
   state->origin = ~uint64_t{0};
   for (const auto& input : state->inputs) {
     state->origin = std::min(state->origin, input->origin);
@@ -244,8 +203,8 @@ void Session::publish(std::vector<std::shared_ptr<const InputIndex>> inputs) {
   }
   for (size_t input = 0; input < state->inputs.size(); ++input) {
     for (size_t pool = 0; pool < state->inputs[input]->pools.size(); ++pool) {
-      state->pools.push_back(
-          {input, std::make_shared<const PoolViews>(state->inputs[input], pool)});
+      state->pools.push_back({input, std::make_shared<const PoolViews>(state->inputs[input], pool,
+                                                                       loaded[input].directory)});
     }
   }
   state->verdicts.resize(state->pools.size());

@@ -6,11 +6,9 @@
 // is made when first asked for and kept beside it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -18,48 +16,12 @@
 #include <thread>
 #include <vector>
 
-#include "view/block_order.h"
-#include "view/colouring.h"
 #include "view/index_cache.h"
 #include "view/input_index.h"
-#include "view/rows.h"
-#include "view/site_table.h"
+#include "view/input_loader.h"
+#include "view/pool_views.h"
 
 namespace memscope::view {
-
-// What is derived from one pool.
-class PoolViews {
- public:
-  PoolViews(std::shared_ptr<const InputIndex> input, size_t pool)
-      : input_(std::move(input)), pool_(*input_->pools[pool]) {}
-
-  const InputIndex& input() const { return *input_; }
-  const PoolIndex& pool() const { return pool_; }
-  const BlockOrder& order(OrderBy by) const;
-  // Not for verdicts: they are the ViewState's.
-  const Colouring& colouring(ColourBy by) const;
-  const SiteHistories& sites(uint32_t warmup) const;
-  // The rows of a request, or those of the same request before.
-  std::shared_ptr<const RowSet> rows(const std::string& request,
-                                     const std::function<RowSet()>& make) const;
-  // A whole answer, likewise.
-  std::shared_ptr<const std::string> answer(const std::string& request,
-                                            const std::function<std::string()>& make) const;
-
- private:
-  template <typename T>
-  using Recent = std::list<std::pair<std::string, std::shared_ptr<const T>>>;
-
-  std::shared_ptr<const InputIndex> input_;
-  const PoolIndex& pool_;
-  mutable std::mutex mutex_, rows_mutex_, answers_mutex_;
-  mutable std::array<std::unique_ptr<BlockOrder>, kOrderCount> orders_;
-  mutable std::array<std::unique_ptr<Colouring>, kColourCount> colourings_;
-  mutable std::unique_ptr<SiteHistories> sites_;
-  mutable uint32_t sites_warmup_ = 0;
-  mutable Recent<RowSet> rows_;
-  mutable Recent<std::string> answers_;
-};
 
 struct ViewState {
   uint64_t generation = 0;
@@ -120,7 +82,8 @@ class Session {
   void judge();
   nlohmann::ordered_json diagnose() const;
   bool load(bool again);
-  void publish(std::vector<std::shared_ptr<const InputIndex>> inputs);
+  void publish(const std::vector<LoadedInput>& loaded);
+  void keep_views();
   std::vector<std::string> stamps() const;
 
   SessionOptions options_;
@@ -131,7 +94,7 @@ class Session {
   nlohmann::ordered_json diagnosis_;
   std::atomic<double> progress_ = -1;
   std::atomic<bool> stopping_ = false;
-  uint64_t generation_ = 0, judged_generation_ = 0;
+  uint64_t generation_ = 0;
   std::thread worker_, judge_;
 };
 
