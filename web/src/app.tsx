@@ -10,7 +10,7 @@ import { PoolPane } from './panes/pool';
 import { RowsPane } from './panes/rows';
 import { SitesPane } from './panes/sites';
 import { VerdictBar } from './panes/verdicts';
-import { failure, input, patch, reportFacts, session, status, toast, view } from './state/store';
+import { failure, input, patch, reportFacts, session, shownPools, status, toast, view } from './state/store';
 import { kTabs, type Tab } from './state/view_state';
 import { Timeline } from './timeline/timeline';
 import { formatCount, formatPercent } from './format/bytes';
@@ -26,7 +26,9 @@ function heightOfTimeline(): number {
   const height = globalThis.innerHeight;
   const most = Math.max(height - 260, kLeast);
   // On a low screen the tables would be left with a few rows: there they have what the rest leaves.
-  const wanted = Math.min(Math.round(height * 0.46), Math.max(height - 490, kLeast));
+  // Each pane more is a little more height.
+  const panes = shownPools.value.length - 1;
+  const wanted = Math.min(Math.round(height * 0.46), Math.max(height - 490, kLeast)) + panes * 110;
   return Math.min(Math.max(timelineHeight.value || wanted, kLeast), most);
 }
 

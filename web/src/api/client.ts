@@ -17,6 +17,8 @@ export interface Transport {
   binary(name: string, parameters: Parameters, signal?: AbortSignal): Promise<ArrayBuffer>;
   /** The address of a download, or null where there is nothing to ask. */
   address(name: string, parameters: Parameters): string | null;
+  /** Answers that were kept are asked anew. */
+  forget(): void;
 }
 
 /** `name?key=value&…` without what is null. */
@@ -62,6 +64,10 @@ class HttpTransport implements Transport {
     return response.arrayBuffer();
   }
 
+  forget(): void {
+    this.kept.clear();
+  }
+
   address(name: string, parameters: Parameters): string {
     return `api/${queryText(name, parameters)}`;
   }
@@ -91,8 +97,26 @@ export function useTransport(next: Transport): void {
   transport = next;
 }
 
-export function ask<T>(name: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
-  return transport.json(name, parameters, signal) as Promise<T>;
+// What the first picture is made of; other questions wait for `restUntil`.
+const kFirst = new Set(['status', 'session', 'legend', 'lanes']);
+let rest: Promise<void> | null = null;
+
+export function restUntil(time: Promise<void>): void {
+  rest = time;
+  void time.then(() => (rest = null));
+}
+
+export async function ask<T>(name: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
+  if (rest && !kFirst.has(name)) {
+    await rest;
+    signal?.throwIfAborted();
+  }
+  return (await transport.json(name, parameters, signal)) as T;
+}
+
+/** What was answered may read differently now, though the index is the same: a diagnosis has come. */
+export function forget(): void {
+  transport.forget();
 }
 
 export function askBinary(name: string, parameters: Parameters, signal?: AbortSignal): Promise<ArrayBuffer> {

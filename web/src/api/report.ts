@@ -76,6 +76,10 @@ export class ReportTransport implements Transport {
     return null;
   }
 
+  forget(): void {
+    // Nothing is kept but what the report carries.
+  }
+
   private answer(name: string, parameters: Parameters): unknown {
     if (name === 'blocks' || name === 'events') return this.rows(name, parameters);
     if (name === 'sites') return this.sites(parameters);
@@ -224,6 +228,7 @@ export class ReportTransport implements Transport {
         { kind: 'alloc', time: begin, thread, text: null },
         ...(end === null ? [] : [{ kind: 'free', time: end, thread: null, text: null }]),
       ],
+      accesses: null,
       neighbours: { t: begin, below: [], above: [] },
       holders: [],
       same_site: { live_blocks: site?.live_blocks ?? 0, live_bytes: site?.live_bytes ?? 0, blocks: site?.allocs ?? 0 },

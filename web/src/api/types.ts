@@ -9,6 +9,8 @@ export interface Status {
   growing: boolean;
   error: string | null;
   diagnosis: 'running' | 'ready' | 'failed';
+  /** Where it was asked for: what \`session\` would say, null while there is none. */
+  session?: Session | null;
 }
 
 export interface Input {
@@ -26,6 +28,8 @@ export interface Input {
   blocks: number;
   steps: number;
   counters: { name: string; device: string | null; layer: string | null }[];
+  phases: number;
+  marks: number;
   ooms: number;
   sources: boolean;
   owners: boolean;
@@ -49,6 +53,8 @@ export interface Pool {
   reported: boolean;
   reserved: boolean;
   owners: boolean;
+  /** Sites that a verdict accuses, and the verdict's index. */
+  accused: { site: number; verdict: number }[];
 }
 
 export interface Session {
@@ -144,7 +150,9 @@ export interface Block extends Hover {
   allocated_before: number | null;
   event: number;
   free_event: number | null;
-  events: { kind: string; time: number; thread: unknown; text: string | null }[];
+  events: { kind: string; time: number | null; thread: unknown; text: string | null }[];
+  /** Null where the input does not tell of accesses. */
+  accesses: { count: number; first: number | null; last: number | null; longest_idle: number } | null;
   neighbours: { t: number; below: Neighbour[]; above: Neighbour[] };
   holders: {
     root: string;

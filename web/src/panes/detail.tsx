@@ -10,8 +10,8 @@ import type { Block, Neighbour } from '../api/types';
 import { formatBytes, formatBytesExact, formatCount } from '../format/bytes';
 import { formatDuration, formatInstant } from '../format/time';
 import { shorten } from '../format/path';
-import { t } from '../i18n';
-import { patch, pool, selectBlock, session, showBlock, showVerdict, view } from '../state/store';
+import { type Key, kDictionaries, t } from '../i18n';
+import { edition, patch, pool, selectBlock, session, showBlock, showVerdict, view } from '../state/store';
 import { Empty } from '../ui/empty';
 import { FrameLine } from '../ui/frame';
 import { Icon } from '../ui/icon';
@@ -34,7 +34,7 @@ export function DetailPanel() {
 
 function BlockCard({ id, pinned }: { id: number; pinned: boolean }) {
   const here = pool.value?.id;
-  const generation = session.value?.generation;
+  const generation = edition.value;
   const [block, setBlock] = useState<Block | null>(null);
   const [error, setError] = useState<string | null>(null);
   useEffect(() => {
@@ -121,6 +121,7 @@ function BlockFacts({ block }: { block: Block }) {
             {formatCount(block.same_site.blocks)} · {formatBytes(block.same_site.live_bytes)}
           </button>
         </Fact>
+        <Accesses block={block} />
       </dl>
       <Stack frames={block.stack} opened={opened} />
       {block.holders.length > 0 && (
@@ -135,8 +136,8 @@ function BlockFacts({ block }: { block: Block }) {
           <tbody>
             {block.events.map((event, index) => (
               <tr key={index}>
-                <td>{event.kind}</td>
-                <td class="number">{formatInstant(event.time, 1e3)}</td>
+                <td>{eventName(event.kind)}</td>
+                <td class="number">{event.time === null ? '' : formatInstant(event.time, 1e3)}</td>
                 <td>{shorten([threadText(event.thread), event.text ?? ''].filter(Boolean).join(' · '), 80)}</td>
               </tr>
             ))}
@@ -147,6 +148,26 @@ function BlockFacts({ block }: { block: Block }) {
         </button>
       </Part>
       <Neighbours block={block} />
+    </>
+  );
+}
+
+function eventName(kind: string): string {
+  const key = `event.${kind}`;
+  return key in kDictionaries.en ? t(key as Key) : kind;
+}
+
+/** Whether it was there longer than it was used: what the accesses come to. */
+function Accesses({ block }: { block: Block }) {
+  const { accesses } = block;
+  if (!accesses) return null;
+  if (accesses.first === null || accesses.last === null) return <Fact name={t('block.accesses')}>{t('block.accesses.none')}</Fact>;
+  return (
+    <>
+      <Fact name={t('block.accesses')}>{formatCount(accesses.count)}</Fact>
+      <Fact name={t('block.access.first')}>{t('block.access.after', formatDuration(accesses.first - block.begin))}</Fact>
+      {block.end !== null && <Fact name={t('block.access.last')}>{t('block.access.before', formatDuration(Math.max(block.end - accesses.last, 0)))}</Fact>}
+      <Fact name={t('block.access.idle')}>{formatDuration(accesses.longest_idle)}</Fact>
     </>
   );
 }

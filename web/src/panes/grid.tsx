@@ -30,7 +30,7 @@ interface GridProps<Row> {
   /** Changes whenever other rows are meant. */
   rowsKey: string;
   /** Changes when the same rows may read differently: a run that is still being written. */
-  generation: number;
+  generation: string;
   load: (offset: number, limit: number) => Promise<{ total: number; rows: Row[] }>;
   table: TableState;
   onTable: (table: TableState) => void;

@@ -9,7 +9,7 @@ import { formatDuration, formatInstant } from '../format/time';
 import { shorten } from '../format/path';
 import { type Key, t } from '../i18n';
 import { kDictionaries } from '../i18n';
-import { jumpTo, kShortestTime, patch, pool, selectBlock, session, timeWindow, view, wholeTime } from '../state/store';
+import { edition, jumpTo, kShortestTime, patch, pool, selectBlock, session, timeWindow, view, wholeTime } from '../state/store';
 import { frameRange } from '../timeline/viewport';
 import type { TableState } from '../state/view_state';
 import { Empty } from '../ui/empty';
@@ -81,7 +81,6 @@ function whereOf(table: Table, state: TableState): { where: string | null; wrong
 
 export function RowsPane({ table }: { table: Table }) {
   const here = pool.value;
-  const generation = session.value?.generation;
   const state = view.value[table];
   const [places, setPlaces] = useState<ReadonlyMap<string, number>>(new Map());
   const [sum, setSum] = useState<number | null>(null);
@@ -102,7 +101,7 @@ export function RowsPane({ table }: { table: Table }) {
     return () => {
       current = false;
     };
-  }, [here?.id, generation, block, where, sort]);
+  }, [here?.id, edition.value, block, where, sort]);
 
   if (!here) return null;
   const names = kShown[table].filter((name) => name !== 'owner' || here.owners);
@@ -127,7 +126,7 @@ export function RowsPane({ table }: { table: Table }) {
       label={t(`tab.${table}` as Key)}
       columns={columns}
       rowsKey={[table, here.id, where, sort].join('|')}
-      generation={generation ?? 0}
+      generation={edition.value}
       load={async (offset, limit) => {
         const answer = await ask<Rows>(table, { pool: here.id, where, sort, offset, limit });
         setPlaces(new Map(answer.columns.map((column, index) => [column.name, index])));

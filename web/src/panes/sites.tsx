@@ -6,23 +6,30 @@ import { formatBytes, formatBytesSigned, formatCount } from '../format/bytes';
 import { formatDuration } from '../format/time';
 import { shorten } from '../format/path';
 import { t } from '../i18n';
-import { patch, pool, session, timeWindow, view } from '../state/store';
+import { edition, patch, pool, timeWindow, view } from '../state/store';
 import type { TableRecord } from '../format/csv';
 import { Downloads } from '../ui/download';
 import { Empty } from '../ui/empty';
 import { SourceView } from '../ui/source';
 import { Spark } from '../ui/spark';
+import { useWidth } from '../ui/use_width';
 import { signal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { Grid, type GridColumn } from './grid';
 import { onlyWindow, sortText } from './filters';
 import { WindowSwitch } from './window_switch';
 
+const kBeside = 420; // the source beside the table, at most
 const chosenRow = signal<SiteRow | null>(null);
 
-function columns(): GridColumn<SiteRow>[] {
+/** Narrower than this the statement stands below its place, and the numbers move together. */
+const kRoomy = 1160;
+
+function columns(narrow: boolean): GridColumn<SiteRow>[] {
+  const track = (roomy: number, tight: number): string => `${narrow ? tight : roomy}px`;
   return [
     {
-      key: 'place', label: t('sites.site'), track: 'minmax(240px, 3fr)', sortable: true, filter: t('sites.search'),
+      key: 'place', label: t('sites.site'), track: narrow ? 'minmax(250px, 3fr)' : 'minmax(240px, 3fr)', sortable: true, filter: t('sites.search'),
       cell: (row) => (
         <span class="site-cell" title={[row.file, row.function, row.text].filter(Boolean).join('\n')}>
           {row.verdict !== null && <i class="dot" title={t('verdict.leak')} />}
@@ -31,15 +38,15 @@ function columns(): GridColumn<SiteRow>[] {
         </span>
       ),
     },
-    { key: 'spark', label: t('sites.curve'), track: '136px', cell: (row) => <Spark values={row.spark} accused={row.verdict !== null} /> },
-    { key: 'live_bytes', label: t('sites.live'), track: '104px', numeric: true, sortable: true, cell: (row) => formatBytes(row.live_bytes) },
-    { key: 'live_blocks', label: t('sites.live_blocks'), track: '88px', numeric: true, sortable: true, cell: (row) => formatCount(row.live_blocks) },
-    { key: 'bytes_per_step', label: t('sites.growth'), track: '104px', numeric: true, sortable: true,
+    { key: 'spark', label: t('sites.curve'), track: track(136, 112), cell: (row) => <Spark values={row.spark} accused={row.verdict !== null} width={narrow ? 96 : 120} /> },
+    { key: 'live_bytes', label: t('sites.live'), track: track(104, 82), numeric: true, sortable: true, cell: (row) => formatBytes(row.live_bytes) },
+    { key: 'live_blocks', label: t('sites.live_blocks'), track: track(88, 68), numeric: true, sortable: true, cell: (row) => formatCount(row.live_blocks) },
+    { key: 'bytes_per_step', label: t('sites.growth'), track: track(104, 88), numeric: true, sortable: true,
       cell: (row) => (row.bytes_per_step === null ? '–' : Math.abs(row.bytes_per_step) < 0.5 ? '0 B' : formatBytesSigned(row.bytes_per_step)) },
-    { key: 'peak_bytes', label: t('sites.peak'), track: '92px', numeric: true, sortable: true, cell: (row) => formatBytes(row.peak_bytes) },
-    { key: 'allocs', label: t('sites.blocks'), track: '84px', numeric: true, sortable: true, cell: (row) => formatCount(row.allocs) },
-    { key: 'alloc_bytes', label: t('sites.total'), track: '104px', numeric: true, sortable: true, cell: (row) => formatBytes(row.alloc_bytes) },
-    { key: 'lifetime_ns', label: t('sites.lifetime'), track: '92px', numeric: true, sortable: true,
+    { key: 'peak_bytes', label: t('sites.peak'), track: track(92, 82), numeric: true, sortable: true, cell: (row) => formatBytes(row.peak_bytes) },
+    { key: 'allocs', label: t('sites.blocks'), track: track(84, 86), numeric: true, sortable: true, cell: (row) => formatCount(row.allocs) },
+    { key: 'alloc_bytes', label: t('sites.total'), track: track(104, 82), numeric: true, sortable: true, cell: (row) => formatBytes(row.alloc_bytes) },
+    { key: 'lifetime_ns', label: t('sites.lifetime'), track: track(92, 80), numeric: true, sortable: true,
       cell: (row) => (row.lifetime_ns === null ? '–' : formatDuration(row.lifetime_ns)) },
   ];
 }
@@ -64,22 +71,25 @@ async function allSites(query: Parameters): Promise<TableRecord[]> {
 
 export function SitesPane() {
   const here = pool.value;
-  const generation = session.value?.generation;
   const { sites: table, site } = view.value;
+  const frame = useRef<HTMLDivElement>(null);
+  const width = useWidth(frame);
   if (!here) return null;
   const sort = sortText(table.sort.slice(0, 1));
   const find = table.filters['place'] || null;
   const window = onlyWindow(table) ? timeWindow.value : null;
   const t0 = window ? Math.floor(window[0]) : null;
   const t1 = window ? Math.ceil(window[1]) : null;
+  const narrow = width > 0 && width - (site === null ? 0 : kBeside) < kRoomy;
   const chosen = chosenRow.value?.site === site ? chosenRow.value : null;
   return (
-    <div class="split">
+    <div class={narrow ? 'split narrow' : 'split'} ref={frame}>
       <Grid<SiteRow>
         label={t('tab.sites')}
-        columns={columns()}
+        columns={columns(narrow)}
+        rowHeight={narrow ? 42 : 26}
         rowsKey={[here.id, sort, find, t0, t1].join('|')}
-        generation={generation ?? 0}
+        generation={edition.value}
         load={async (offset, limit) => {
           const answer = await ask<Sites>('sites', { pool: here.id, sort, find, offset, limit, t0, t1 });
           const known = answer.rows.find((row) => row.site === view.peek().site);

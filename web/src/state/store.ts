@@ -1,13 +1,15 @@
 // What the page knows and shows, as signals; the actions that more than one view needs.
 
-import { computed, effect, signal } from '@preact/signals';
+import { batch, computed, effect, signal } from '@preact/signals';
 
 import type { Verdict } from '../api/diagnosis';
 import type { Input, Pool, Session, SiteRow, Sites, Status, Steps } from '../api/types';
-import { ask, isAbort } from '../api/client';
+import { ask, forget, isAbort } from '../api/client';
 import type { ReportFacts } from '../api/report';
 import { frameRange, type Range, sameRange } from '../timeline/viewport';
-import { decodeView, encodeView, kColours, kOrders, type ViewState } from './view_state';
+import { pictureDone } from './first_picture';
+import { nested } from './nesting';
+import { decodeView, encodeView, kColours, kMostPanes, kOrders, type ViewState } from './view_state';
 import { type Window, ZoomHistory } from './zoom_history';
 
 export const status = signal<Status | null>(null);
@@ -28,19 +30,42 @@ export const pool = computed<Pool | null>(() => {
   return pools.find((candidate) => candidate.id === wanted) ?? pools[0] ?? null;
 });
 
+/** Changes whenever answers may: the index was made anew, or a diagnosis has come. */
+export const edition = computed<string>(() => {
+  const open = session.value;
+  return open ? `${open.generation}${open.diagnosis ? ' judged' : ''}` : '';
+});
+
 export const input = computed<Input | null>(
   () => session.value?.inputs.find((candidate) => candidate.id === pool.value?.input) ?? null,
 );
 
-/** All of the time there is: the input's, a little longer than nothing. */
+/** Something was seen there. */
+export function isUsed(candidate: Pool): boolean {
+  return candidate.blocks > 0 || candidate.reported || candidate.reserved;
+}
+
+/** What is shown one above the other, each behind what it lies within; the chosen pool is always among them. */
+export const shownPools = computed<Pool[]>(() => {
+  const ids = new Set(view.value.panes);
+  const here = pool.value;
+  return nested(session.value?.pools ?? [])
+    .map((row) => row.pool)
+    .filter((candidate) => candidate === here || (ids.has(candidate.id) && isUsed(candidate)));
+});
+
+/** All of the time there is: of the inputs that are shown, a little longer than nothing. */
 export const wholeTime = computed<Range>(() => {
-  const begin = input.value?.begin ?? 0;
-  const end = input.value?.end ?? 1;
+  const ids = new Set(shownPools.value.map((candidate) => candidate.input));
+  const from = session.value?.inputs.filter((candidate) => ids.has(candidate.id)) ?? [];
+  const begin = from.length > 0 ? Math.min(...from.map((candidate) => candidate.begin)) : 0;
+  const end = from.length > 0 ? Math.max(...from.map((candidate) => candidate.end)) : 1;
   return [begin, Math.max(end, begin + 1000)];
 });
 
 /** From zero to a little above the peak, so that the peak is not the frame's edge. */
-export const wholeBytes = computed<Range>(() => [0, Math.max((pool.value?.peak.bytes ?? 0) * 1.06, 1024)]);
+export const wholeBytesOf = (candidate: Pool | null): Range => [0, Math.max((candidate?.peak.bytes ?? 0) * 1.06, 1024)];
+export const wholeBytes = computed<Range>(() => wholeBytesOf(pool.value));
 
 export const timeWindow = computed<Range>(() => view.value.time ?? wholeTime.value);
 export const bytesWindow = computed<Range>(() => view.value.bytes ?? wholeBytes.value);
@@ -51,6 +76,31 @@ export const kShortestBytes = 256;
 
 export function patch(change: Partial<ViewState>): void {
   view.value = { ...view.value, ...change };
+}
+
+/** What belongs to one pool and means nothing in another. */
+const kOfPool = { bytes: null, block: null, pins: [], site: null, hidden: [], zoom: '' };
+
+/** Everything below and beside the timeline is about this pool; what is shown stays. */
+export function focusPool(id: number): void {
+  if (id === pool.value?.id) return;
+  const { panes } = view.value;
+  patch({ ...kOfPool, pool: id, panes: panes.length > 0 && !panes.includes(id) ? [...panes, id] : panes });
+}
+
+export function showOnly(id: number): void {
+  patch({ ...(id === pool.value?.id ? {} : kOfPool), pool: id, panes: [] });
+}
+
+/** One more pane, or one less; the last one stays. */
+export function togglePane(id: number): void {
+  const shown = shownPools.value.map((candidate) => candidate.id);
+  const panes = shown.includes(id) ? shown.filter((candidate) => candidate !== id) : [...shown, id].slice(-kMostPanes).sort((a, b) => a - b);
+  const [first] = panes;
+  if (first === undefined) return;
+  const here = pool.value?.id ?? first;
+  const focus = panes.includes(here) ? {} : { ...kOfPool, pool: first };
+  patch({ ...focus, panes: panes.length > 1 ? panes : [] });
 }
 
 export function moveTo(time: Range | null, bytes: Range | null): void {
@@ -124,6 +174,7 @@ export async function showVerdict(verdict: Verdict): Promise<void> {
   const grows = verdict.cause !== 'none' && verdict.cause !== 'peak' && verdict.cause !== 'misconfigured';
   patch({
     pool: target.id,
+    panes: view.value.panes.length > 0 && !view.value.panes.includes(target.id) ? [...view.value.panes, target.id] : view.value.panes,
     verdict: verdict.id,
     block: null,
     time: null,
@@ -200,21 +251,29 @@ function showOpening(open: Session): void {
 }
 
 async function refresh(): Promise<void> {
-  const now = await ask<Status>('status');
   const before = status.value;
+  // The first time both in one: with an index in the cache there is something to show at once.
+  const now = await ask<Status>('status', before === null ? { session: 1 } : {});
   const changed =
     now.state === 'ready' &&
     (session.value === null || before?.generation !== now.generation || before.diagnosis !== now.diagnosis);
   status.value = now;
   failure.value = now.state === 'failed' ? (now.error ?? 'failed') : null;
   if (changed) {
-    const open = await ask<Session>('session');
-    session.value = open;
-    showOpening(open);
+    const known = now.session;
+    const today = known?.generation === now.generation && (known.diagnosis !== null || now.diagnosis !== 'ready');
+    const open = known && today ? known : await ask<Session>('session');
+    if (before && before.diagnosis !== now.diagnosis) forget();
+    batch(() => {
+      session.value = open;
+      showOpening(open);
+    });
+    if (open.pools.every((candidate) => candidate.blocks === 0)) pictureDone(false);
   }
 }
 
-export function follow(): void {
+/** Done when the first answer is there. */
+export function follow(): Promise<void> {
   let rest = 0;
   const tick = async (): Promise<void> => {
     try {
@@ -229,17 +288,17 @@ export function follow(): void {
     const settled = now?.state === 'ready' && !now.growing && now.diagnosis !== 'running' && rest === 0;
     if (!settled) setTimeout(() => void tick(), now?.state === 'ready' ? 1000 : 200);
   };
-  void tick();
+  const begun = tick();
   effect(() => {
     const id = input.value?.id;
-    const generation = session.value?.generation;
-    if (id === undefined || generation === undefined) return;
+    if (id === undefined || edition.value === '') return;
     ask<Steps>('steps', { input: id }).then(
       (known) => (steps.value = known),
       () => (steps.value = null),
     );
   });
   followAddress();
+  return begun;
 }
 
 // The address follows the view a moment later: a drag is one entry, not hundreds.

@@ -5,6 +5,7 @@ import { ZoomHistory } from './zoom_history';
 
 const kElsewhere: ViewState = {
   pool: 2,
+  panes: [0, 2, 5],
   time: [1_000_000, 1_200_000_123],
   bytes: [0, 26_214_400],
   order: 'lifetime',

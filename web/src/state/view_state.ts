@@ -35,6 +35,8 @@ export interface TableState {
 export interface ViewState {
   /** Which pool (a layer on a device of one process); null: the one the server opens with. */
   pool: number | null;
+  /** Pools that are shown one above the other; none: only that one. */
+  panes: readonly number[];
   /** The window, ns since the start of the run; null: the whole run. */
   time: readonly [number, number] | null;
   /** The window in bytes; null: from zero to the top. */
@@ -68,10 +70,14 @@ export interface ViewState {
   compareBy: CompareBy;
 }
 
+/** More would each be too low to be read. */
+export const kMostPanes = 8;
+
 const kNoTable: TableState = { sort: [], filters: {} };
 
 export const kOpening: ViewState = {
   pool: null,
+  panes: [],
   time: null,
   bytes: null,
   order: 'alloc',
@@ -116,6 +122,7 @@ export function encodeView(view: ViewState): string {
     if (values.length > 0) parts.set(key, values.join('.'));
   };
   number('pool', view.pool);
+  list('panes', view.panes);
   range('t', view.time);
   range('m', view.bytes);
   text('order', view.order, kOpening.order);
@@ -190,6 +197,7 @@ export function decodeView(fragment: string): ViewState {
   const short = (key: string): string | null => parts.get(key)?.slice(0, 512) ?? null;
   return {
     pool: number('pool'),
+    panes: [...new Set(list('panes'))].slice(0, kMostPanes),
     time: range('t'),
     bytes: range('m'),
     order: one('order', kOrders, kOpening.order),

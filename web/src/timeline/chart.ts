@@ -15,6 +15,7 @@ import type { Range } from './viewport';
 export const kGutter = 78;
 export const kMargin = 16;
 const kAxisHeight = 26;
+const kNoAxis = 6; // below a chart whose time axis another one has
 const kTop = 10;
 
 export interface Area {
@@ -25,9 +26,10 @@ export interface Area {
 }
 
 /** The plotting area of a chart of this size, in CSS pixels: what is left beside axes and margins. */
-export function plotArea(width: number, height: number): Area {
+export function plotArea(width: number, height: number, timeAxis = true): Area {
+  const below = timeAxis ? kAxisHeight : kNoAxis;
   return {
-    left: kGutter, top: kTop, width: Math.max(width - kGutter - kMargin, 1), height: Math.max(height - kTop - kAxisHeight, 1),
+    left: kGutter, top: kTop, width: Math.max(width - kGutter - kMargin, 1), height: Math.max(height - kTop - below, 1),
   };
 }
 
@@ -65,6 +67,7 @@ export class Chart {
   constructor(
     private readonly host: HTMLElement,
     private colours: ChartColours,
+    private timeAxis = true,
   ) {}
 
   destroy(): void {
@@ -78,6 +81,13 @@ export class Chart {
     this.size = [width, height];
     if (this.plot) this.plot.setSize({ width, height });
     else this.make();
+  }
+
+  /** Of charts one above the other the lowest alone has the time axis. */
+  setTimeAxis(there: boolean): void {
+    if (there === this.timeAxis) return;
+    this.timeAxis = there;
+    this.make();
   }
 
   recolour(colours: ChartColours): void {
@@ -123,7 +133,7 @@ export class Chart {
 
   /** The plotting area in CSS pixels, relative to the host. */
   get area(): Area {
-    return plotArea(this.size[0], this.size[1]);
+    return plotArea(this.size[0], this.size[1], this.timeAxis);
   }
 
   private later(): void {
@@ -164,10 +174,11 @@ export class Chart {
       axes: [
         {
           ...axis,
-          size: kAxisHeight,
+          size: this.timeAxis ? kAxisHeight : kNoAxis,
           gap: 4,
           splits: (plot, _axis, low, high) => timeTicks(low, high, plot.bbox.width / devicePixelRatio / 110).values,
           values: (plot, splits) => {
+            if (!this.timeAxis) return splits.map(() => '');
             const ticks = timeTicks(this.time[0], this.time[1], plot.bbox.width / devicePixelRatio / 110);
             return splits.map((value) => formatInstant(value, ticks.step));
           },

@@ -1,11 +1,11 @@
 // What the timeline asks for beside the block graph: lines, lanes, legend; which sites are accused.
 
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 
 import { ask, askBinary, isAbort } from '../api/client';
-import type { Lanes, Legend, Sites } from '../api/types';
+import type { Lanes, Legend, Pool } from '../api/types';
 import { decodeLines } from '../api/wire';
-import { input, pool, session, timeWindow, view } from '../state/store';
+import { edition, input, isUsed, pool, session, shownPools, timeWindow, view } from '../state/store';
 import type { Range } from './viewport';
 
 export interface LineData {
@@ -14,28 +14,44 @@ export interface LineData {
   series: { key: string; values: (number | null)[]; low: (number | null)[] }[];
 }
 
-export const legend = signal<Legend | null>(null);
+/** By pool and colour, as `legendKey` names them. */
+const legends = signal<ReadonlyMap<string, Legend>>(new Map());
+const legendKey = (poolId: number, colour: string): string => `${poolId} ${colour}`;
+export const legend = computed<Legend | null>(() => (pool.value ? legendOf(pool.value.id) : null));
 export const lanes = signal<Lanes | null>(null);
 export const lineData = signal<LineData | null>(null);
 /** Sites that a verdict accuses: site id → the verdict's index. */
-export const accusedSites = signal<ReadonlyMap<number, number>>(new Map());
+export const accusedSites = computed<ReadonlyMap<number, number>>(() => accusedOf(pool.value));
 /** Pixels of the plotting area; what is asked for depends on it. */
 export const plotWidth = signal(0);
 
-/** The series of the current pool, allocated first, then what else is known. */
+export function legendOf(poolId: number): Legend | null {
+  return legends.value.get(legendKey(poolId, view.value.colour)) ?? null;
+}
+
+export function accusedOf(from: Pool | null): ReadonlyMap<number, number> {
+  const sites = new Map<number, number>();
+  for (const { site, verdict } of from?.accused ?? []) if (!sites.has(site)) sites.set(site, verdict);
+  return sites;
+}
+
+/** Curves of pools that have no pane: more would leave the pictures no room. */
+const kCurves = 3;
+
+/** The series of the panes, then what else is known of the process. */
 export function seriesKeys(): string[] {
   const here = pool.value;
   const from = input.value;
   if (!here || !from) return [];
-  const keys = [`allocated:${here.id}`];
-  if (here.reserved) keys.push(`reserved:${here.id}`);
-  // The other pools of the process: their curves lie below, on the same time axis.
-  for (const other of session.value?.pools ?? []) {
-    if (other.input === here.input && other.id !== here.id && keys.length < 8) keys.push(`allocated:${other.id}`);
-  }
+  const shown = shownPools.value;
+  const keys = shown.flatMap((one) => (one.reserved ? [`allocated:${one.id}`, `reserved:${one.id}`] : [`allocated:${one.id}`]));
+  // The largest of the other pools of the process: their curves lie below, on the same time axis.
+  const others = (session.value?.pools ?? []).filter((other) => other.input === here.input && !shown.includes(other) && isUsed(other));
+  others.sort((a, b) => b.peak.bytes - a.peak.bytes);
+  keys.push(...others.slice(0, Math.max(kCurves + 1 - shown.length, 0)).map((other) => `allocated:${other.id}`));
+  const devices = new Set(shown.map((one) => one.device));
   from.counters.forEach((counter, index) => {
-    const mine = counter.device === null || counter.device === here.device;
-    if (mine && keys.length < 16) keys.push(`counter:${from.id}:${index}`);
+    if ((counter.device === null || devices.has(counter.device)) && keys.length < 28) keys.push(`counter:${from.id}:${index}`);
   });
   return keys;
 }
@@ -65,24 +81,16 @@ function followWindow(): void {
 
 export function followTimeline(): void {
   followWindow();
-  asking((abort) => {
-    const here = pool.value?.id;
-    const generation = session.value?.generation;
+  asking(async (abort) => {
+    const shown = shownPools.value.map((one) => one.id);
     const colour = view.value.colour;
-    if (here === undefined || generation === undefined) return undefined;
-    return ask<Legend>('legend', { pool: here, colour }, abort).then((answer) => {
-      legend.value = answer;
-    });
-  });
-  asking((abort) => {
-    const here = pool.value?.id;
-    const diagnosis = session.value?.diagnosis;
-    if (here === undefined || !diagnosis) return undefined;
-    return ask<Sites>('sites', { pool: here, sort: 'bytes_per_step:desc', limit: 100 }, abort).then((answer) => {
-      accusedSites.value = new Map(
-        answer.rows.filter((row) => row.verdict !== null).map((row) => [row.site, row.verdict ?? 0]),
-      );
-    });
+    if (edition.value === '') return;
+    await Promise.all(
+      shown.map(async (id) => {
+        const answer = await ask<Legend>('legend', { pool: id, colour }, abort);
+        legends.value = new Map(legends.peek()).set(legendKey(id, colour), answer);
+      }),
+    );
   });
   asking((abort) => {
     const from = input.value?.id;

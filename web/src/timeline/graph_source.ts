@@ -3,12 +3,12 @@
 
 import { askBinary } from '../api/client';
 import { decodeGraph, type Graph } from '../api/wire';
-import { answerRaster, type RasterAnswer, type RasterRequest } from './raster_job';
+import { raster } from './raster_client';
 import type { Range } from './viewport';
 
 export interface GraphQuery {
   pool: number;
-  generation: number;
+  edition: string;
   time: Range;
   bytes: Range;
   width: number;
@@ -18,7 +18,8 @@ export interface GraphQuery {
   classes: string | null;
   sample: 'peak' | 'floor';
   detail: 'tidy' | 'exact';
-  colours: Uint32Array;
+  /** By class; null while the legend is not there: the answer is asked for all the same. */
+  colours: Uint32Array | null;
 }
 
 export interface Picture {
@@ -27,19 +28,28 @@ export interface Picture {
   query: GraphQuery;
 }
 
+/** All but window and colours. */
+function kindOf(query: GraphQuery): string {
+  return [query.pool, query.order, query.colour, query.classes, query.sample, query.detail].join('|');
+}
+
 /** All but the window: pictures that agree in it may stand behind one another. */
 function lookOf(query: GraphQuery): string {
-  return [query.pool, query.order, query.colour, query.classes, query.sample, query.detail, query.colours.join()].join('|');
+  return `${kindOf(query)}|${query.colours?.join() ?? ''}`;
+}
+
+/** What is asked for: all but the colours. */
+function dataOf(query: GraphQuery): string {
+  return [kindOf(query), query.edition, query.time, query.bytes, query.width, query.height].join('|');
 }
 
 function keyOf(query: GraphQuery): string {
-  return [lookOf(query), query.generation, query.time, query.bytes, query.width, query.height].join('|');
+  return `${dataOf(query)}|${query.colours?.join() ?? ''}`;
 }
 
-// A report is one file: it has no worker's script beside it, and its pictures are small.
-function openWorker(): Worker | null {
-  if (document.getElementById('msmemscope-report')) return null;
-  return new Worker(new URL('./raster_worker.ts', import.meta.url), { type: 'module' });
+/** The colours of one fit the classes of the other. */
+function sameColours(a: GraphQuery, b: GraphQuery): boolean {
+  return a.pool === b.pool && a.colour === b.colour;
 }
 
 export class GraphSource {
@@ -47,21 +57,16 @@ export class GraphSource {
   backdrop: Picture | null = null;
   private wanted: GraphQuery | null = null;
   private asked = '';
+  private drawn = '';
+  /** The last answer, to be drawn again in other colours. */
+  private last: { query: GraphQuery; buffer: ArrayBuffer } | null = null;
   private busy = false;
   private closed = false;
-  private readonly worker = openWorker();
-  private readonly waiting = new Map<number, (answer: RasterAnswer) => void>();
-  private nextId = 1;
 
   constructor(
     private readonly onPicture: () => void,
     private readonly onError: (error: unknown) => void,
-  ) {
-    if (this.worker) this.worker.onmessage = (event: MessageEvent<RasterAnswer>) => {
-      this.waiting.get(event.data.id)?.(event.data);
-      this.waiting.delete(event.data.id);
-    };
-  }
+  ) {}
 
   want(query: GraphQuery): void {
     this.wanted = query;
@@ -75,7 +80,6 @@ export class GraphSource {
 
   close(): void {
     this.closed = true;
-    this.worker?.terminate();
     this.drop();
   }
 
@@ -90,10 +94,18 @@ export class GraphSource {
     if (this.busy) return;
     this.busy = true;
     try {
-      while (this.wanted && !this.closed && keyOf(this.wanted) !== this.asked) {
+      while (this.wanted && !this.closed) {
         const query = this.wanted;
-        this.asked = keyOf(query);
-        await this.fetch(query);
+        if (dataOf(query) !== this.asked) {
+          this.asked = dataOf(query);
+          await this.fetch(query);
+        } else if (!this.last || !query.colours || keyOf({ ...this.last.query, colours: query.colours }) === this.drawn) {
+          break;
+        }
+        // As it is wanted by now: the legend may have come meanwhile.
+        const colours = this.wanted.colours;
+        const { last } = this;
+        if (last && colours && sameColours(last.query, this.wanted)) await this.draw({ ...last.query, colours }, last.buffer);
       }
     } finally {
       this.busy = false;
@@ -116,32 +128,26 @@ export class GraphSource {
         sample: query.sample,
         detail: query.detail,
       });
-      const answer = await this.raster(buffer, query);
+      this.last = { query, buffer };
+    } catch (error) {
+      this.last = null;
+      if (!this.closed) this.onError(error);
+    }
+  }
+
+  private async draw(query: GraphQuery & { colours: Uint32Array }, buffer: ArrayBuffer): Promise<void> {
+    this.drawn = keyOf(query);
+    try {
+      const answer = await raster({
+        buffer, width: query.width, height: query.height, colours: query.colours, floor: query.sample === 'floor',
+      });
+      if (this.last) this.last.buffer = answer.buffer;
       if (this.closed) return;
       if (!answer.bitmap) throw new Error(answer.error ?? 'the picture could not be drawn');
       this.accept({ graph: decodeGraph(answer.buffer), bitmap: answer.bitmap, query });
     } catch (error) {
       if (!this.closed) this.onError(error);
     }
-  }
-
-  private raster(buffer: ArrayBuffer, query: GraphQuery): Promise<RasterAnswer> {
-    const id = this.nextId;
-    this.nextId += 1;
-    const request: RasterRequest = {
-      id,
-      buffer,
-      width: query.width,
-      height: query.height,
-      colours: query.colours,
-      floor: query.sample === 'floor',
-    };
-    const { worker } = this;
-    if (!worker) return answerRaster(request);
-    return new Promise((resolve) => {
-      this.waiting.set(id, resolve);
-      worker.postMessage(request, [buffer]);
-    });
   }
 
   private accept(next: Picture): void {

@@ -9,13 +9,15 @@ import { formatBytes, formatBytesExact, formatPercent } from '../format/bytes';
 import { formatDuration, formatInstant } from '../format/time';
 import { shorten } from '../format/path';
 import { t } from '../i18n';
-import { pool, timeWindow, view } from '../state/store';
+import { pool, session, shownPools, timeWindow, view } from '../state/store';
 import type { LaneItem } from './lanes';
-import { legend, lineData } from './data';
+import { legendOf, lineData } from './data';
 import { classList, className } from './legend';
 import { lineLook } from './look';
 
 export interface Hovered {
+  /** The pane's. */
+  pool: number;
   x: number;
   y: number;
   time: number;
@@ -34,11 +36,13 @@ export function followHover(): () => void {
     const now = hovered.value;
     clearTimeout(timer);
     const hit = now?.hit;
-    const here = pool.value?.id;
-    if (!now || !hit || here === undefined) {
+    if (!now || !hit) {
       summary.value = null;
       return;
     }
+    const here = now.pool;
+    const known = legendOf(here);
+    const classes = known && here === pool.value?.id ? classList(known, view.value.hidden) : null;
     if (summary.peek()?.block !== hit.block) summary.value = null;
     timer = setTimeout(() => {
       const asked =
@@ -46,7 +50,7 @@ export function followHover(): () => void {
           ? ask<Hover>('hover', { pool: here, block: hit.block })
           : ask<Located>('locate', {
               pool: here, state: hit.state, bytes: Math.max(0, Math.floor(now.bytes)), order: view.value.order,
-              colour: view.value.colour, classes: legend.value ? classList(legend.value, view.value.hidden) : null,
+              colour: view.value.colour, classes,
             }).then((found) => found.summary);
       asked.then(
         (answer) => {
@@ -75,8 +79,8 @@ export function threadText(thread: unknown): string {
 export function HoverCard() {
   const now = hovered.value;
   if (!now) return null;
-  const rows: [string, string][] = now.lane ? laneFacts(now.lane) : now.hit ? blockFacts(now.hit) : [];
-  if (!now.lane) rows.push(...lineFacts(now.time));
+  const rows: [string, string][] = now.lane ? laneFacts(now.lane) : now.hit ? blockFacts(now.hit, now.pool) : [];
+  if (!now.lane) rows.push(...lineFacts(now.time, now.pool));
   if (rows.length === 0) return null;
   const right = now.x > globalThis.innerWidth * 0.55;
   const style = {
@@ -115,10 +119,10 @@ function laneFacts(item: LaneItem): [string, string][] {
   return rows;
 }
 
-function blockFacts(hit: Hit): [string, string][] {
+function blockFacts(hit: Hit, pane: number): [string, string][] {
   const facts = summary.value;
   if (!facts) {
-    const entry = legend.value?.classes.find((candidate) => candidate.id === hit.cls);
+    const entry = legendOf(pane)?.classes.find((candidate) => candidate.id === hit.cls);
     return [
       [t('block.class'), entry ? shorten(className(entry), 50) : ''],
       [t('block.size'), formatBytes(hit.to - hit.from)],
@@ -137,14 +141,18 @@ function blockFacts(hit: Hit): [string, string][] {
   return rows;
 }
 
-function lineFacts(time: number): [string, string][] {
+function lineFacts(time: number, pane: number): [string, string][] {
   const data = lineData.value;
   if (!data || time < data.time[0] || time >= data.time[1]) return [];
   const index = Math.floor(((time - data.time[0]) / (data.time[1] - data.time[0])) * data.x.length);
   const rows: [string, string][] = [];
+  const here = session.value?.pools.find((candidate) => candidate.id === pane) ?? null;
   for (const series of data.series) {
     const value = series.values[index];
-    if (value !== null && value !== undefined) rows.push([lineLook(series.key).style.label, formatBytes(value)]);
+    if (value === null || value === undefined) continue;
+    const look = lineLook(series.key, here);
+    // With several panes each says what is its own.
+    if (look.over || shownPools.value.length === 1) rows.push([look.style.label, formatBytes(value)]);
   }
   return rows;
 }

@@ -55,7 +55,13 @@ export interface Row {
   counter?: CounterLane;
 }
 
-export function laneRows(lanes: Lanes | null, counters: readonly CounterLane[], labels: LaneLabels): Row[] {
+/** What the input has: its lanes are there in every window, so that nothing jumps while it moves. */
+export interface LanesThere {
+  phases: boolean;
+  marks: boolean;
+}
+
+export function laneRows(there: LanesThere, counters: readonly CounterLane[], labels: LaneLabels): Row[] {
   const rows: Row[] = [];
   let top = 0;
   const add = (kind: Row['kind'], label: string, height: number, counter?: CounterLane): void => {
@@ -63,8 +69,8 @@ export function laneRows(lanes: Lanes | null, counters: readonly CounterLane[], 
     top += height;
   };
   add('steps', labels.steps, kLaneHeight);
-  if (lanes && lanes.phases.length > 0) add('phases', labels.phases, kLaneHeight);
-  if (lanes && (lanes.marks.length > 0 || lanes.ooms.length > 0)) add('marks', labels.marks, kLaneHeight);
+  if (there.phases) add('phases', labels.phases, kLaneHeight);
+  if (there.marks) add('marks', labels.marks, kLaneHeight);
   for (const counter of counters) add('counter', counter.label, kCounterHeight, counter);
   return rows;
 }

@@ -1,7 +1,8 @@
 // The style sheet's colours as the canvases need them, and how each line is drawn.
 
 import { t } from '../i18n';
-import { input, pool, session } from '../state/store';
+import type { Pool } from '../api/types';
+import { pool, session } from '../state/store';
 import { cssVariable } from '../ui/css';
 import type { ChartColours, LineStyle } from './chart';
 import type { LaneColours } from './lanes';
@@ -44,22 +45,27 @@ export interface LineLook {
   over: boolean;
 }
 
-export function lineLook(key: string): LineLook {
+/** How a series is drawn in the pane of a pool. */
+export function lineLook(key: string, pane: Pool | null = pool.value): LineLook {
   const line = (label: string, colour: string, over: boolean, width: number, dash?: number[]): LineLook => ({
     style: { label, stroke: cssVariable(colour), width, ...(dash ? { dash } : {}) },
     over,
   });
   if (key === 'floor') return line(t('timeline.line.floor'), '--line-floor', true, 1, [3, 3]);
   const poolId = Number(key.split(':')[1]);
-  if (key.startsWith('allocated:') && poolId !== pool.value?.id) {
+  if (key.startsWith('allocated:') && poolId !== pane?.id) {
     const other = session.value?.pools.find((candidate) => candidate.id === poolId);
     return line(other?.name ?? key, '--line-allocated', false, 1.25);
   }
   if (key.startsWith('allocated:')) return line(t('timeline.line.allocated'), '--line-allocated', true, 1);
+  if (key.startsWith('reserved:') && poolId !== pane?.id) return line(key, '--line-reserved', false, 1.25);
   if (key.startsWith('reserved:')) return line(t('timeline.line.reserved'), '--line-reserved', true, 1.5);
-  const counter = input.value?.counters[Number(key.split(':')[2])];
+  const counter = session.value?.inputs.find((candidate) => candidate.id === poolId)?.counters[Number(key.split(':')[2])];
   const name = counter?.name ?? key;
-  if (name === 'active') return line(t('timeline.line.active'), '--line-active', true, 1.25);
+  if (name === 'active') {
+    const mine = pane !== null && counter?.device === pane.device && (counter.layer === null || counter.layer === pane.layer);
+    return line(t('timeline.line.active'), '--line-active', mine, 1.25);
+  }
   if (name === 'rss') return line(t('timeline.line.rss'), '--line-process', false, 1.25);
   if (name.startsWith('device')) return line(`${t('timeline.line.device')} ${name}`, '--line-device', false, 1.25);
   return line(name, '--line-process', false, 1.25);

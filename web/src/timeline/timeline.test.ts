@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeGraph, decodeLines, type Graph, hitGraph, kMerged, sliceAt } from '../api/wire';
 import type { LegendClass } from '../api/types';
 import { legendColours, paletteSlots, pixelColours } from './colours';
+import { laneHit, laneRows } from './lanes';
 import { bandsOf, columnSlices, rasterGraph } from './raster';
 import { fitRange, frameRange, panRange, zoomRange } from './viewport';
 
@@ -54,6 +55,22 @@ const kTwo: Slice[] = [
 ];
 const kColours = Uint32Array.from([0xff000000, 0xff0000ff, 0xff00ff00, 0xffff0000]);
 const paint = (graph: Graph): Uint32Array => rasterGraph(graph, 10, 100, { colours: kColours, floor: false });
+
+describe('the lanes', () => {
+  const labels = { steps: 'Steps', phases: 'Phases', marks: 'Marks' };
+  const curve = { label: 'npu:0 driver', values: [], time: [0, 1] as const, pool: 3 };
+  it('have their places by what the input has, whatever the window shows', () => {
+    expect(laneRows({ phases: false, marks: false }, [], labels).map((row) => row.kind)).toEqual(['steps']);
+    const rows = laneRows({ phases: true, marks: true }, [curve], labels);
+    expect(rows.map((row) => row.kind)).toEqual(['steps', 'phases', 'marks', 'counter']);
+    // One below the other, without gaps.
+    rows.slice(1).forEach((row, i) => expect(row.top).toBe((rows[i]?.top ?? 0) + (rows[i]?.height ?? 0)));
+  });
+  it('tell whose curve was clicked before its values are there', () => {
+    const rows = laneRows({ phases: false, marks: false }, [curve], labels);
+    expect(laneHit(null, rows, 0.5, (rows[1]?.top ?? 0) + 1, 0)?.pool).toBe(3);
+  });
+});
 
 describe('the answer of graph', () => {
   it('is laid out as the document says', () => {

@@ -1,12 +1,12 @@
 // What is open: run, process, memory; language, theme, link, keys.
 
 import { formatCountShort } from '../format/bytes';
-import { formatBytes } from '../format/bytes';
 import { baseName, shorten } from '../format/path';
 import { language, setLanguage, t } from '../i18n';
-import { input, patch, pool, session, toast } from '../state/store';
+import { focusPool, input, pool, session, toast } from '../state/store';
 import { Icon } from './icon';
 import { keysOpen } from './keyboard';
+import { MemoryChooser } from './memory_chooser';
 import { Select } from './select';
 import { theme, toggleTheme } from './theme';
 
@@ -27,11 +27,9 @@ export function Header() {
           {open.growing && <span class="live"><i />{t('app.live')}</span>}
           {open.inputs.length > 1 && (
             <Select label={t('app.process')} hideLabel value={String(from.id)} options={open.inputs.map((entry) => [String(entry.id), inputLabel(entry.id)])}
-              onChange={(id) => choosePool(open.pools.find((candidate) => String(candidate.input) === id)?.id)} />
+              onChange={(id) => chooseProcess(Number(id))} />
           )}
-          <Select label={t('app.lane')} hideLabel value={String(here.id)}
-            options={open.pools.filter((candidate) => candidate.input === from.id).map((candidate) => [String(candidate.id), `${candidate.name} · ${formatBytes(candidate.peak.bytes)}`])}
-            onChange={(id) => choosePool(Number(id))} />
+          <MemoryChooser />
         </>
       )}
       <span class="space" />
@@ -90,9 +88,11 @@ function inputLabel(id: number): string {
   return rank === null || rank === undefined ? shorten(entry.name, 40) : `${t('word.rank', rank)} · ${shorten(entry.name, 30)}`;
 }
 
-function choosePool(id: number | undefined): void {
-  if (id === undefined || id === pool.value?.id) return;
-  patch({ pool: id, bytes: null, block: null, pins: [], site: null, hidden: [], zoom: '' });
+// The same memory of another process; what has panes keeps them.
+function chooseProcess(id: number): void {
+  const pools = session.value?.pools.filter((candidate) => candidate.input === id) ?? [];
+  const same = pools.find((candidate) => candidate.name === pool.value?.name) ?? pools[0];
+  if (same) focusPool(same.id);
 }
 
 // Where the browser refuses the clipboard the address bar has the link all the same.

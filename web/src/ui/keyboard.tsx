@@ -4,12 +4,13 @@ import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 
 import { t } from '../i18n';
-import { bytesWindow, jumpTo, moveTo, patch, selectBlock, session, showVerdict, timeWindow, travel, view, wholeBytes, wholeTime } from '../state/store';
+import { bytesWindow, focusPool, jumpTo, moveTo, patch, pool, selectBlock, session, showVerdict, shownPools, timeWindow, travel, view, wholeBytes, wholeTime } from '../state/store';
 import { kColours, kOrders, kTabs } from '../state/view_state';
 import { goToPeak, stepBy, zoomBy } from '../timeline/toolbar';
 import { hovered } from '../timeline/hover';
 import { panRange } from '../timeline/viewport';
 import { Icon } from './icon';
+import { chooserOpen } from './memory_chooser';
 
 export const keysOpen = signal(false);
 
@@ -50,11 +51,20 @@ const kActions: Record<string, (event: KeyboardEvent) => void> = {
   o: () => patch({ order: cycle(kOrders, view.value.order) }),
   c: () => patch({ colour: cycle(kColours, view.value.colour), hidden: [] }),
   f: () => patch({ sample: view.value.sample === 'peak' ? 'floor' : 'peak' }),
+  m: () => (chooserOpen.value = !chooserOpen.value),
+  n: () => {
+    const shown = shownPools.value;
+    const here = pool.value;
+    if (here) focusPool(cycle(shown, here).id);
+  },
   t: () => patch({ tab: cycle(kTabs, view.value.tab) }),
   '?': () => (keysOpen.value = !keysOpen.value),
   Enter: () => {
-    const block = hovered.value?.hit?.block;
-    if (block !== null && block !== undefined) selectBlock(block);
+    const over = hovered.value;
+    const block = over?.hit?.block;
+    if (!over || block === null || block === undefined) return;
+    focusPool(over.pool);
+    selectBlock(block);
   },
   Escape: () => {
     if (keysOpen.value) keysOpen.value = false;
@@ -91,7 +101,7 @@ export function KeysDialog() {
   const rows: [string, string][] = [
     ['+ −', t('keys.zoom')], ['Shift W S', t('keys.zoom.bytes')], ['← → ↑ ↓', t('keys.pan')], ['0', t('keys.reset')],
     ['⌫  Shift ⌫', t('keys.back')], ['p', t('keys.peak')], ['g', t('keys.goto')], ['[ ]', t('keys.steps')], ['1 … 9', t('keys.verdict')],
-    ['Enter', t('keys.block')], ['o  c  f', t('keys.order')], ['t', t('keys.tabs')], ['Esc', t('keys.close')],
+    ['Enter', t('keys.block')], ['o  c  f', t('keys.order')], ['m', t('memory.choose')], ['n', t('keys.pane')], ['t', t('keys.tabs')], ['Esc', t('keys.close')],
     [t('keys.mouse.wheel'), t('keys.wheel')], [t('keys.mouse.drag'), t('keys.move')], [t('keys.mouse.box'), t('keys.box')],
     [t('keys.mouse.double'), t('keys.dblclick')], ['?', t('keys.help')],
   ];

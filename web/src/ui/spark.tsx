@@ -7,8 +7,7 @@ export function sparkPoints(values: readonly number[], w: number, h: number): st
   return values.map((value, i) => `${((i / last) * w).toFixed(1)},${(h - (Math.max(value, 0) / top) * (h - 1.5) - 0.5).toFixed(1)}`).join(' ');
 }
 
-export function Spark({ values, accused }: { values: readonly number[]; accused: boolean }) {
-  const w = 120;
+export function Spark({ values, accused, width: w = 120 }: { values: readonly number[]; accused: boolean; width?: number }) {
   const h = 18;
   const points = sparkPoints(values, w, h);
   return (
