@@ -1,11 +1,16 @@
 """How fast the viewer's server opens a trace and answers.
 
-    view.py MSMEMSCOPE SYNTH [--events N,N] [--turns N]
+    view.py MSMEMSCOPE SYNTH [--cases NAME,NAME] [--turns N] [--scale SHARE]
+            [--no-growing] [--no-browser]
 
 Makes synthetic traces of a job with a leak whose temporaries have lifetimes of all lengths, opens
 each with an empty and with a warm cache, and asks what the page asks: the first picture, random
 windows of the block graph in every order, curves, trees, tables. Times are of wall and of the
-server's CPU; the page's own work is not in them.
+server's CPU; the page's own work is not in them. That follows: `npm run frames` in web/, the page
+in Chromium on the largest but one of the cases.
+
+Then follows a run while it is being written (wants torch and the package): how often the index is
+made anew, and how long after a step's end the step is in it.
 """
 
 from __future__ import annotations
@@ -26,6 +31,32 @@ from pathlib import Path
 from typing import Any
 
 WIDTH, HEIGHT = 1920, 1000
+
+# Name: allocs and frees, accesses of each block. All are events of the trace.
+CASES = {
+    "10m-1m": (2_000_000, 8),  # 10 M events, 1 M blocks
+    "10m-5m": (10_000_000, 0),  # 10 M events, 5 M blocks
+    "100m-50m": (100_000_000, 0),
+}
+
+# A run that is being written: what has been allocated is kept, a line on stdin is a step more.
+GROWING = """
+import sys, torch, msmemscope
+msmemscope.config(output_path=sys.argv[1], report_to="none")
+msmemscope.start()
+kept = []
+for _ in range(int(sys.argv[2])):
+    torch.empty(16)
+msmemscope.step()
+print("ready", flush=True)
+for line in sys.stdin:
+    kept.append(torch.ones(1 << 16))
+    for _ in range(2000):
+        torch.empty(16)
+    msmemscope.step()
+    print("done", flush=True)
+msmemscope.stop()
+"""
 
 
 class Viewer:
@@ -86,6 +117,7 @@ def first_picture(viewer: Viewer) -> dict[str, float]:
     viewer.get(graph(pool, t0, t1, opening["order"], opening["colour"]))
     picture, cpu = viewer.elapsed(), viewer.cpu()
     viewer.wait(lambda status: status["diagnosis"] != "running")
+    viewer.get(f"sites?pool={pool}")  # as the page does, once the picture is there
     return {
         "index_s": indexed, "picture_s": picture, "cpu_s": cpu, "diagnosis_s": viewer.elapsed()
     }  # fmt: skip
@@ -143,6 +175,7 @@ def measure(command: str, run: str, name: str, turns: int) -> dict[str, Any]:
     Path(cache).mkdir(exist_ok=True)
     viewer = Viewer(command, run, cache)
     cold = first_picture(viewer)
+    time.sleep(2)  # somebody looks at it; what was made is kept meanwhile
     viewer.end()
     viewer = Viewer(command, run, cache)
     warm = first_picture(viewer)
@@ -185,25 +218,115 @@ def measure(command: str, run: str, name: str, turns: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def synthesize(synth: str, name: str, events: int, accesses: int) -> str:
+    return subprocess.run(
+        [synth, "-o", name, "--events", str(events), "--steps", "1000", "--threads", "4",
+         "--depth", "20", "--scratch-sites", "200", "--layers", "100", "--scratch-alive", "20000",
+         "--accesses", str(accesses), "--owners", "--leak", "leak:1048576:8"],
+        check=True, capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def browser(synth: str, build: str, scale: float) -> dict[str, Any] | None:
+    """The page's own numbers, by `npm run frames` in web/; None where it cannot be run."""
+    web = Path(__file__).resolve().parents[2] / "web"
+    chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    if not (web / "node_modules").exists() or not Path(chromium).exists():
+        return None
+    with tempfile.TemporaryDirectory(dir=os.environ.get("MSMEMSCOPE_BENCH_DIR")) as name:
+        run = synthesize(synth, name, int(CASES["10m-5m"][0] * scale), 0)
+        done = subprocess.run(
+            ["npm", "run", "--silent", "frames"], cwd=web, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, MSMEMSCOPE_BUILD_DIR=build, MSMEMSCOPE_INPUT=run), check=False,
+        )  # fmt: skip
+    found = [line for line in done.stdout.splitlines() if line.startswith('{"cold"')]
+    if done.returncode != 0 or not found:
+        raise SystemExit("view.py: npm run frames failed")
+    result: dict[str, Any] = json.loads(found[-1])
+    return result
+
+
+def growing(command: str, before: int, steps: int) -> dict[str, Any]:
+    """Follows a run that holds `before` allocations already, for so many steps."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("MSMEMSCOPE_BENCH_DIR")) as name:
+        run = str(Path(name) / "run")
+        program = subprocess.Popen(
+            [sys.executable, "-c", GROWING, run, str(before)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=name,
+        )  # fmt: skip
+        assert program.stdin is not None
+        assert program.stdout is not None
+        if program.stdout.readline().strip() != "ready":
+            raise SystemExit("view.py: the program did not begin")
+        viewer = Viewer(command, run, str(Path(name) / "cache"))
+        viewer.wait(lambda status: status["state"] == "ready")
+        lags: list[float] = []
+        for step in range(2, steps + 2):
+            program.stdin.write("go\n")
+            program.stdin.flush()
+            program.stdout.readline()
+            ended = time.perf_counter()
+            while sum(one["steps"] for one in viewer.json("session")["inputs"]) < step:
+                if time.perf_counter() - ended > 60:
+                    raise SystemExit("view.py: a step did not appear")
+                time.sleep(0.01)
+            lags.append(time.perf_counter() - ended)
+        # How often it is made anew while the program never rests.
+        times = [time.perf_counter()]
+        last = viewer.json("status")["generation"]
+        end = times[0] + 8
+        while time.perf_counter() < end:
+            program.stdin.write("go\n")
+            program.stdin.flush()
+            program.stdout.readline()
+            now = viewer.json("status")["generation"]
+            if now != last:
+                times.append(time.perf_counter())
+            last = now
+            time.sleep(0.02)
+        periods = sorted(b - a for a, b in zip(times, times[1:], strict=False))
+        events = sum(one["events"] for one in viewer.json("session")["inputs"])
+        viewer.end()
+        program.stdin.close()
+        program.wait(60)
+        lags.sort()
+        return {
+            "events": events,
+            "lag_median_s": statistics.median(lags),
+            "lag_max_s": lags[-1],
+            "period_median_s": statistics.median(periods),
+            "period_max_s": periods[-1],
+        }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("msmemscope")
     parser.add_argument("synth")
-    parser.add_argument("--events", default="2000000,10000000")
+    parser.add_argument("--cases", default="10m-1m,10m-5m", help=", ".join(CASES))
     parser.add_argument("--turns", type=int, default=60)
+    parser.add_argument("--scale", type=float, default=1, help="of the cases' events")
+    parser.add_argument("--no-growing", action="store_true")
+    parser.add_argument("--no-browser", action="store_true")
     arguments = parser.parse_args()
     results = []
-    for events in (int(word) for word in arguments.events.split(",")):
+    for case in arguments.cases.split(","):
+        events, accesses = CASES[case]
+        events = int(events * arguments.scale)
         with tempfile.TemporaryDirectory(dir=os.environ.get("MSMEMSCOPE_BENCH_DIR")) as name:
-            run = subprocess.run(
-                [arguments.synth, "-o", name, "--events", str(events), "--steps", "1000",
-                 "--threads", "4", "--depth", "20", "--scratch-sites", "200", "--layers", "100",
-                 "--scratch-alive", "20000", "--owners", "--leak", "leak:1048576:8"],
-                check=True, capture_output=True, text=True,
-            ).stdout.strip()  # fmt: skip
-            results.append(measure(arguments.msmemscope, run, name, arguments.turns))
-    print(json.dumps(results))
+            run = synthesize(arguments.synth, name, events, accesses)
+            result = measure(arguments.msmemscope, run, name, arguments.turns)
+            result["trace_events"] = events + events // 2 * accesses
+            results.append(result)
+    answer: dict[str, Any] = {"traces": results}
+    if not arguments.no_growing:
+        sizes = [int(size * arguments.scale) for size in (50_000, 2_000_000)]
+        answer["growing"] = [growing(arguments.msmemscope, size, 12) for size in sizes]
+    if not arguments.no_browser:
+        build = str(Path(arguments.msmemscope).resolve().parent)
+        answer["browser"] = browser(arguments.synth, build, arguments.scale)
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
