@@ -50,7 +50,8 @@ void note(const char* program, const char* why, pid_t parent) {
   FixedText line(text, sizeof(text));
   line.add("{\"program\":").add_json(program).add(",\"why\":").add_json(why);
   const size_t once = line.length();
-  line.add(",\"pid\":%d,\"parent\":%d}\n", static_cast<int>(getpid()), static_cast<int>(parent));
+  const pid_t pid = getpid() == parent ? 0 : getpid();  // who spawns does not know it yet
+  line.add(",\"pid\":%d,\"parent\":%d}\n", static_cast<int>(pid), static_cast<int>(parent));
   if (!line.whole()) return;
   char run[Settings::kPathMax];
   FixedText path(run, sizeof(run));
@@ -64,7 +65,9 @@ template <typename Action>
 int with_environment(const char* program, char* const* variables, pid_t parent, Action action) {
   if (environment::is_opted_out(variables)) return action(variables);
   const ProgramKind kind = program == nullptr ? ProgramKind::kOrdinary : kind_of(program);
-  if (const char* why = why_untraced(kind)) note(program, why, parent);
+  if (const char* why = why_untraced(kind); why != nullptr && program != nullptr) {
+    note(program, why, parent);
+  }
   const auto preload =
       preload_harms(kind) ? environment::Preload::kTakeOut : environment::Preload::kKeepUp;
   if (environment::is_complete(variables, preload)) return action(variables);

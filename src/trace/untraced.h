@@ -33,7 +33,7 @@ std::string_view untraced_key(std::string_view line) noexcept;
 
 struct Untraced {
   std::string program, why;
-  int64_t pid = 0;     // of the first one of its kind
+  int64_t pid = 0;     // of the first one of its kind; 0: unknown
   int64_t parent = 0;  // its parent's
 };
 // Lines that make no sense are left out.
