@@ -10,6 +10,7 @@
 #include "capture/agent_state.h"
 #include "capture/agent_thread.h"
 #include "capture/elf_patch.h"
+#include "capture/memory_counters.h"
 #include "capture/native_modules.h"
 #include "capture/native_stack.h"
 #include "capture/python_stack.h"
@@ -88,6 +89,7 @@ const char* end_trace(WindowAction action) {
   {
     const Locked trace(state.trace_lock);
     stop_recording();
+    memory_counters::write_last();
     trace_file::close_window(action);
   }
   agent_thread::join();
@@ -128,6 +130,7 @@ void become_forked_child() noexcept {
   agent_thread::forget_after_fork();
   trace_file::forget_after_fork();
   siblings::forget_after_fork();
+  memory_counters::forget_after_fork();
   for (Lane& lane : state.lanes) {
     lane.cursor = nullptr;
     lane.lane_seq = 0;
@@ -195,6 +198,7 @@ const char* end_window(WindowAction action) {
   const Locked trace(state.trace_lock);
   if (state.recording.load(std::memory_order_relaxed) == 0) return nullptr;
   stop_recording();
+  memory_counters::write_last();
   trace_file::close_window(action);
   return nullptr;
 }

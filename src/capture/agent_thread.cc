@@ -13,6 +13,7 @@
 #include "capture/lane.h"
 #include "capture/lane0.h"
 #include "capture/last_thread.h"
+#include "capture/memory_counters.h"
 #include "capture/native_modules.h"
 #include "capture/native_stack.h"
 #include "capture/notices.h"
@@ -65,11 +66,13 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
   if (now < *next_second) return;
   *next_second = now + kSecond;
   lanes::reap();
+  memory_counters::read_due(now);
   pthread_mutex_lock(&state.trace_lock);
   if (trace_file::is_open()) {
     trace_file::drain_owned(now > kOldSlotNs ? now - kOldSlotNs : 0);
     notices::write_pending();
     trace_file::write_unplaced_drops();
+    memory_counters::write_read();
     native_modules::write_new();
     if (now >= *next_anchor) {
       *next_anchor = now + kAnchorEveryNs;

@@ -34,6 +34,7 @@ class Slab {
   // Touches the remaining pages, so that no thread faults on them. The agent's thread, once.
   void populate();
   bool mapped() const { return base_.load(std::memory_order_acquire) != nullptr; }
+  size_t bytes() const { return mapped() ? bytes_ : 0; }  // of the file, all of it in memory
   uint32_t slot_count() const { return count_; }
   Slot slot(uint32_t index) const;
 
