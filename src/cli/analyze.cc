@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/memory_parts.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
 #include "core/where.h"
@@ -197,6 +198,7 @@ int print_report(const ReportRequest& request) {
       if (!text.empty()) text += "\n";
     }
     text += diagnosis_text(diagnosis, style_for(fd));
+    text += memory_parts_text(diagnosis, style_for(fd));
   }
   const auto written = write_to(request.target, text);
   if (!written) return fail(written.error().message);

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/inputs.h"
+#include "cli/memory_parts.h"
 #include "cli/output.h"
 #include "cli/trace_summary.h"
 #include "report/format.h"
@@ -177,6 +178,11 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
   }
   rows.row("recorded", fmt::format("{} in {}", counts.empty() ? "nothing" : counts,
                                    format_duration(s.last_ns - s.first_ns)));
+  if (s.kind == "trace") {
+    if (const auto parts = read_memory_parts(s.path)) {
+      rows.row("memory", memory_parts_line(*parts));
+    }
+  }
   add_completeness(s, rows);
   std::string settings;
   for (const auto& [key, value] : s.info.configs) {

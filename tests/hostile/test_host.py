@@ -201,6 +201,8 @@ def test_a_trace_is_made_only_for_sixteen_mebibytes_alive(
         assert not list(tmp_path.iterdir()), "nothing is left behind"
         return
     said = events(build, tmp_path)
+    told = run(build / "msmemscope", "info", tmp_path, env={}).stdout
+    assert "resident at the end" in told
     # What came before the trace is seeded into it.
     assert said.count("seed 1048576") + said.count("alloc 1048576") == mebibytes
 
