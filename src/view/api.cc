@@ -62,6 +62,7 @@ Answer error_answer(int status, const std::string& message, const std::string& p
 
 Answer Api::answer(std::string_view name, Params params) const {
   if (params.bad()) return error_answer(400, params.bad()->message);
+  session_.watched();
   if (name == "status") {
     const Session::Status status = session_.status();
     Answer answer = status_answer(status);

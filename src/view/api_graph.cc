@@ -155,7 +155,9 @@ Answer graph_query(const ViewState& state, Params& params) {
                               uint64_t{query.height}, uint64_t{query.classes}}) {
     key += "," + std::to_string(part);
   }
-  answer.body = *at.views->answer(key, make);
+  // Of the whole run: what the page shows first, the next time as well.
+  const bool whole = query.t0 <= at.input->begin && query.t1 >= at.input->end;
+  answer.body = *at.views->answer(key, make, whole);
   return answer;
 }
 

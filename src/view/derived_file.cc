@@ -134,6 +134,25 @@ std::shared_ptr<const SiteHistories> load_sites(const DerivedFiles& files, const
   return std::all_of(sites->of_site.begin(), sites->of_site.end(), owned) ? sites : nullptr;
 }
 
+Pictures load_pictures(const DerivedFiles& files, size_t most) {
+  if (!files.any()) return {};
+  const std::string bytes = read_whole(files.path("pictures"));
+  TableReader io(bytes);
+  Pictures pictures;
+  if (!heading(io)) return {};
+  io_list(io, pictures, [&](auto& picture) { io(picture.first), io(picture.second); });
+  if (!io.ok() || !io.at_end() || pictures.size() > most) return {};
+  return pictures;
+}
+
+bool save_pictures(const DerivedFiles& files, const Pictures& pictures) {
+  TableWriter io;
+  heading(io);
+  Pictures copy = pictures;
+  io_list(io, copy, [&](auto& picture) { io(picture.first), io(picture.second); });
+  return write_whole(files.path("pictures"), io.bytes());
+}
+
 bool save_sites(const DerivedFiles& files, const SiteHistories& sites, uint32_t warmup) {
   TableWriter io;
   heading(io);

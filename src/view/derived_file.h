@@ -2,12 +2,15 @@
 // directory so that the next time nothing need be made before the first picture.
 //
 // Files beside the index's own: "p0.rank.lifetime" and "p0.at.lifetime" (an order), "p0.class.site"
-// and "p0.legend.site" (a colouring), "p0.sites". What is missing, of another length or damaged is
-// no error: it is made anew.
+// and "p0.legend.site" (a colouring), "p0.sites", "p0.pictures". What is missing, of another length
+// or damaged is no error: it is made anew.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "view/block_order.h"
 #include "view/colouring.h"
@@ -37,5 +40,10 @@ bool save_colouring(const DerivedFiles& files, const Colouring& colouring, Colou
 std::shared_ptr<const SiteHistories> load_sites(const DerivedFiles& files, const InputIndex& input,
                                                 uint32_t warmup);
 bool save_sites(const DerivedFiles& files, const SiteHistories& sites, uint32_t warmup);
+
+// Answers that are pictures of the whole run, by their requests: at most `most`.
+using Pictures = std::vector<std::pair<std::string, std::string>>;
+Pictures load_pictures(const DerivedFiles& files, size_t most);
+bool save_pictures(const DerivedFiles& files, const Pictures& pictures);
 
 }  // namespace memscope::view

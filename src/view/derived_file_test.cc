@@ -132,6 +132,30 @@ TEST(PoolViews, WhatWasMadeIsThereTheNextTime) {
   EXPECT_TRUE(views.unkept());
 }
 
+TEST(PoolViews, ThePictureOfTheWholeRunIsThereTheNextTime) {
+  const TestDirectory directory;
+  const auto input = random_index(7, 210'000);
+  int made = 0;
+  const auto draw = [&] { return "picture " + std::to_string(++made); };
+  {
+    const PoolViews views(input, 0, directory.path());
+    EXPECT_EQ(*views.answer("whole", draw, true), "picture 1");
+    EXPECT_EQ(*views.answer("window", draw), "picture 2");
+    EXPECT_EQ(*views.answer("whole", draw, true), "picture 1");
+    views.keep();
+  }
+  const PoolViews views(input, 0, directory.path());
+  EXPECT_EQ(*views.answer("whole", draw, true), "picture 1");
+  EXPECT_EQ(*views.answer("window", draw), "picture 3");
+  EXPECT_EQ(*views.answer("wider", draw, true), "picture 4");
+  EXPECT_TRUE(views.unkept());
+  // Damaged: drawn anew.
+  const std::string table = read_bytes(directory / "p0.pictures");
+  write_bytes(directory / "p0.pictures", table.substr(0, table.size() - 1));
+  const PoolViews third(input, 0, directory.path());
+  EXPECT_EQ(*third.answer("whole", draw, true), "picture 5");
+}
+
 TEST(PoolViews, WhatIsMadeInNoTimeIsNotKept) {
   const TestDirectory directory;
   const PoolViews views(random_index(8, 1000), 0, directory.path());

@@ -6,7 +6,8 @@ namespace {
 constexpr size_t kRecentRows = 4, kRecentAnswers = 8;
 constexpr size_t kLargestKept = 16 << 20;     // bytes of an answer that is kept
 constexpr uint32_t kMostWarmed = 20'000'000;  // events: more is left to who asks for it
-constexpr uint32_t kWorthKeeping = 200'000;   // events: fewer are done in a few ms
+constexpr size_t kPictures = 4, kLargestPicture = 2 << 20;
+constexpr uint32_t kWorthKeeping = 200'000;  // events: fewer are done in a few ms
 
 template <typename T>
 std::shared_ptr<const T> look_up(
@@ -90,18 +91,47 @@ std::shared_ptr<const RowSet> PoolViews::rows(const std::string& request,
   return made;
 }
 
-std::shared_ptr<const std::string> PoolViews::answer(
-    const std::string& request, const std::function<std::string()>& make) const {
+std::shared_ptr<const std::string> PoolViews::answer(const std::string& request,
+                                                     const std::function<std::string()>& make,
+                                                     bool to_keep) const {
   {
     const std::scoped_lock lock(answers_mutex_);
     if (auto known = look_up(answers_, request)) return known;
+    if (to_keep) take_pictures();
+    if (auto known = look_up(pictures_, request)) return known;
   }
   auto made = std::make_shared<const std::string>(make());
   if (made->size() > kLargestKept) return made;
   const std::scoped_lock lock(answers_mutex_);
   answers_.emplace_front(request, made);
   if (answers_.size() > kRecentAnswers) answers_.pop_back();
+  if (to_keep && worth_keeping() && made->size() <= kLargestPicture) {
+    pictures_.emplace_front(request, made);
+    if (pictures_.size() > kPictures) pictures_.pop_back();
+    pictures_kept_ = false;
+    unkept_ = true;
+  }
   return made;
+}
+
+// Once, when the first is asked for; the lock is held.
+void PoolViews::take_pictures() const {
+  if (pictures_taken_) return;
+  pictures_taken_ = true;
+  for (auto& [request, picture] : load_pictures(files(), kPictures)) {
+    pictures_.emplace_back(request, std::make_shared<const std::string>(std::move(picture)));
+  }
+}
+
+void PoolViews::keep_pictures(const DerivedFiles& files) const {
+  Pictures kept;
+  {
+    const std::scoped_lock lock(answers_mutex_);
+    if (pictures_kept_) return;
+    pictures_kept_ = true;
+    for (const auto& [request, picture] : pictures_) kept.emplace_back(request, *picture);
+  }
+  save_pictures(files, kept);
 }
 
 void PoolViews::lies_in(std::filesystem::path directory) const {
@@ -124,6 +154,8 @@ void PoolViews::warm() const {
        [&] { return load_colouring(files, pool_, ColourBy::kSite); });
   take(orders_[static_cast<size_t>(OrderBy::kLifetime)],
        [&] { return load_order(files, pool_, OrderBy::kLifetime); });
+  const std::scoped_lock lock(answers_mutex_);
+  take_pictures();
 }
 
 void PoolViews::keep() const {
@@ -148,6 +180,7 @@ void PoolViews::keep() const {
       save_colouring(files, colouring, static_cast<ColourBy>(by));
     });
   }
+  keep_pictures(files);
   std::unique_lock lock(sites_mutex_);
   if (sites_ == nullptr || sites_kept_) return;
   sites_kept_ = true;

@@ -38,9 +38,11 @@ class PoolViews {
   // The rows of a request, or those of the same request before.
   std::shared_ptr<const RowSet> rows(const std::string& request,
                                      const std::function<RowSet()>& make) const;
-  // A whole answer, likewise.
+  // A whole answer, likewise. One `to_keep` (a picture of the whole run) is there the next time,
+  // too.
   std::shared_ptr<const std::string> answer(const std::string& request,
-                                            const std::function<std::string()>& make) const;
+                                            const std::function<std::string()>& make,
+                                            bool to_keep = false) const;
 
   // The index has come to the cache: from now on things can be kept there.
   void lies_in(std::filesystem::path directory) const;
@@ -61,6 +63,8 @@ class PoolViews {
     bool kept = false;
   };
 
+  void keep_pictures(const DerivedFiles& files) const;
+  void take_pictures() const;
   bool worth_keeping() const;
   DerivedFiles files() const;
 
@@ -75,6 +79,8 @@ class PoolViews {
   mutable bool sites_kept_ = false;
   mutable Recent<RowSet> rows_;
   mutable Recent<std::string> answers_;
+  mutable Recent<std::string> pictures_;  // of the answers, those that are kept
+  mutable bool pictures_taken_ = false, pictures_kept_ = true;
   mutable std::filesystem::path directory_;
   mutable std::atomic<bool> unkept_ = false;
 };

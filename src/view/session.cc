@@ -11,6 +11,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr auto kLook = std::chrono::milliseconds(300);  // how often a growing trace is looked at
+constexpr auto kWatched = std::chrono::seconds(10);     // after the last question
+constexpr int kBreath = 4;                              // a pause of that part of the reading
 constexpr auto kKeep = std::chrono::milliseconds(500);
 constexpr auto kJudge = std::chrono::seconds(3);  // and judged anew, at most
 
@@ -100,6 +102,16 @@ void Session::wait_diagnosed() const {
   changed_.wait(lock, [&] { return diagnosis_state_ != "running" || stopping_; });
 }
 
+void Session::watched() const {
+  watched_ = std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+bool Session::is_watched() const {
+  const std::chrono::steady_clock::time_point last{
+      std::chrono::steady_clock::duration(watched_.load())};
+  return std::chrono::steady_clock::now() - last < kWatched;
+}
+
 // Sizes and times of the files that grow.
 std::vector<std::string> Session::stamps() const {
   std::vector<std::string> stamps;
@@ -117,6 +129,7 @@ void Session::work() {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kLook, [&] { return stopping_.load(); });
     }
+    if (!is_watched()) continue;
     std::vector<std::string> now = stamps();
     // The slab of a run is written through a mapping, which may leave the file's time as it is:
     // looked at all the same, once in a while.
@@ -125,10 +138,10 @@ void Session::work() {
     seen = std::move(now);
     const auto begin = std::chrono::steady_clock::now();
     load(true);
-    // Half of a core at most.
+    // A breath for the program that is watched.
     const auto took = std::chrono::steady_clock::now() - begin;
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, took, [&] { return stopping_.load(); });
+    changed_.wait_for(lock, took / kBreath, [&] { return stopping_.load(); });
   }
 }
 

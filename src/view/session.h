@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -73,12 +74,15 @@ class Session {
     bool growing = false;
   };
   Status status() const;
+  // Somebody asked: a growing input is followed only while somebody does.
+  void watched() const;
   // Waits until the first state is there, or it failed.
   void wait_ready() const;
   void wait_diagnosed() const;
 
  private:
   void work();
+  bool is_watched() const;
   void judge();
   nlohmann::ordered_json diagnose() const;
   bool load(bool again);
@@ -94,6 +98,7 @@ class Session {
   nlohmann::ordered_json diagnosis_;
   std::atomic<double> progress_ = -1;
   std::atomic<bool> stopping_ = false;
+  mutable std::atomic<std::chrono::steady_clock::rep> watched_ = 0;
   uint64_t generation_ = 0;
   std::thread worker_, judge_;
 };
