@@ -158,6 +158,8 @@ describe('the timeline', () => {
     expect(zoomed[1] - zoomed[0]).toBeLessThan((whole.end - whole.begin) * 0.5);
     await pictureReady(page);
     await page.keyboard.press('Backspace');
+    // Turns that lie half a second apart, as on a busy machine, are two moves.
+    if (await windowOf(page)) await page.keyboard.press('Backspace');
     expect(await windowOf(page)).toBeNull();
     await page.context().close();
   });

@@ -286,7 +286,7 @@ export function follow(): Promise<void> {
     }
     const now = status.value;
     const settled = now?.state === 'ready' && !now.growing && now.diagnosis !== 'running' && rest === 0;
-    if (!settled) setTimeout(() => void tick(), now?.state === 'ready' ? 1000 : 200);
+    if (!settled) setTimeout(() => void tick(), now?.state === 'ready' ? 1000 : 50);
   };
   const begun = tick();
   effect(() => {
