@@ -1,6 +1,6 @@
 """Runs the benchmarks and prints their results as the tables of docs/benchmarks.md.
 
-    run_bench.py [--quick] [--only event_cost,train_step,analyze,export,import] [--torch2 PYTHON]
+    run_bench.py [--quick] [--only event_cost,host_cost,analyze,...] [--torch2 PYTHON]
 
 Wants build-bench/ (scripts/build.sh bench) and the package in .venv. Results as JSON go to
 build-bench/results.json, the tables to build-bench/benchmarks.md and stdout.
@@ -144,6 +144,33 @@ def event_tables(result: dict[str, Any]) -> str:
         f"\nUnder an fsync storm on the trace's disk: worst alloc "
         f"{storm['worst_ns'] / 1e6:.2f} ms, 99.99th percentile {ns(storm['p9999_ns'])}.\n"
     )
+    return text
+
+
+def host_tables(result: dict[str, Any]) -> str:
+    """Added time: that of the tool less that of no tool in the same turns."""
+    rows, targets = [], []
+    for row in result["rows"]:
+        name = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}, {row['depth']} deep"
+        cells = [name, ns(row["none_wall"])]
+        ours = row["memscope_wall"] - row["none_wall"]
+        low, high = (row[f"memscope_wall_{end}"] - row["none_wall"] for end in ("min", "max"))
+        cells.append(f"+{ns(ours)} ({low:.0f} to {high:.0f})")
+        if "heaptrack" in result["tools"]:
+            theirs = row["heaptrack_wall"] - row["none_wall"]
+            ratio = ours / theirs
+            cpu = (row["memscope_cpu"] - row["none_cpu"]) / (row["heaptrack_cpu"] - row["none_cpu"])
+            cells += [f"+{ns(theirs)}", f"{ratio:.2f} ×", f"{cpu:.2f} ×"]
+            if row["threads"] <= 2:
+                target = 0.4 if row["threads"] == 1 else 0.25
+                wanted = f"{name}: ≤ {target} × heaptrack's"
+                targets.append([wanted, f"{ratio:.2f} ×", verdict(ratio <= target)])
+        rows.append(cells)
+    head = ["malloc and free", "no tool", "host source", "heaptrack", "ratio", "by CPU time"]
+    text = "Wall time of a pair in one thread, added by each tool, median of turns:\n\n"
+    text += table(head[: len(rows[0])], rows)
+    if targets:
+        text += "\n" + table(["target", "measured", ""], targets)
     return text
 
 
@@ -351,7 +378,9 @@ def browser_table(result: dict[str, Any] | None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="to see that it runs; no numbers")
-    parser.add_argument("--only", default="event_cost,train_step,analyze,export,import,view")
+    parser.add_argument(
+        "--only", default="event_cost,host_cost,train_step,analyze,export,import,view"
+    )
     parser.add_argument("--torch2", default="", help="train on this interpreter's PyTorch too")
     parser.add_argument("--site", default="", help="folder with msmemscope for --torch2")
     arguments = parser.parse_args()
@@ -368,6 +397,13 @@ def main() -> None:
         libc10 = str(BUILD / "event_cost" / "libc10.so")
         results["event_cost"] = measure("event_cost", libc10, *words)
         text += "\n## An event\n\n" + event_tables(results["event_cost"])
+
+    if "host_cost" in wanted:
+        say("host cost (a minute)")
+        words = ["--pairs", "20000", "--turns", "2"] if quick else []
+        program, agent = BUILD / "host_cost" / "malloc_pairs", BUILD / "libmsmemscope_agent.so"
+        results["host_cost"] = measure("host_cost", str(program), str(agent), *words)
+        text += "\n## malloc and free\n\n" + host_tables(results["host_cost"])
 
     if "train_step" in wanted:
         results["train_step"] = []
