@@ -112,14 +112,16 @@ void coroutine(int self) {
     swapcontext(&coroutines[self], &scheduler);
   }
 }
+void make_coroutine(int self, char* stack, size_t size) {
+  ucontext_t& context = coroutines[self];
+  getcontext(&context);
+  context.uc_stack = {.ss_sp = stack, .ss_flags = 0, .ss_size = size};
+  context.uc_link = &scheduler;
+  makecontext(&context, reinterpret_cast<void (*)()>(coroutine), 1, self);
+}
 void take_turns() {
   static char stacks[kCoroutines][64 << 10];
-  for (int i = 0; i < kCoroutines; ++i) {
-    getcontext(&coroutines[i]);
-    coroutines[i].uc_stack = {.ss_sp = stacks[i], .ss_flags = 0, .ss_size = sizeof(stacks[i])};
-    coroutines[i].uc_link = &scheduler;
-    makecontext(&coroutines[i], reinterpret_cast<void (*)()>(coroutine), 1, i);
-  }
+  for (int i = 0; i < kCoroutines; ++i) make_coroutine(i, stacks[i], sizeof(stacks[i]));
   for (int turn = 0; turn <= kTurns; ++turn) {
     for (running = 0; running < kCoroutines; ++running) {
       swapcontext(&scheduler, &coroutines[running]);
