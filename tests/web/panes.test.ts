@@ -5,37 +5,14 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { launch, openPage, openViewer, pictureReady, Scratch, Viewer } from './harness';
-
-// A dump of two devices: npu:0's driver hands 64 MiB to its pool, in which 40 blocks of 1 MiB pile up;
-// npu:1's pool holds one block of 8 MiB that comes and goes. A block a 100 ms.
-const kHead = 'ID,Event,Event Type,Name,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr,Call Stack(Python),Call Stack(C)';
-function dump(): string {
-  const rows = [kHead];
-  const row = (event: string, type: string, ms: number, device: number, address: number, size: number, name = 'N/A'): void => {
-    const attributes = `"{addr:0x${address.toString(16)},size:${size}}"`;
-    rows.push(`${rows.length},${event},${type},${name},1764753083${String(ms * 1_000_000).padStart(9, '0')},9,9,${device},0x${address.toString(16)},${attributes},,`);
-  };
-  row('MALLOC', 'HAL', 1, 0, 0x10_0000_0000, 64 << 20);
-  // The first block is written after 10 ms and read after 40.
-  row('MALLOC', 'PTA', 2, 0, 0x18_0000_0000, 4096);
-  row('ACCESS', 'WRITE', 12, 0, 0x18_0000_0000, 4096, 'aten.empty');
-  row('ACCESS', 'READ', 42, 0, 0x18_0000_0000, 4096, 'aten.mm');
-  row('FREE', 'PTA', 62, 0, 0x18_0000_0000, 4096);
-  for (let i = 0; i < 9; i += 1) {
-    for (let k = 0; k < 4; k += 1) row('MALLOC', 'PTA', 100 * i + 10 * k + 5, 0, 0x10_0000_0000 + ((i * 4 + k) << 20), 1 << 20);
-    row('MALLOC', 'PTA', 100 * i + 50, 1, 0x20_0000_0000, 8 << 20);
-    row('FREE', 'PTA', 100 * i + 90, 1, 0x20_0000_0000, 8 << 20);
-  }
-  return `${rows.join('\n')}\n`;
-}
+import { launch, openPage, openViewer, pictureReady, Scratch, twoDevices, Viewer } from './harness';
 
 const scratch = new Scratch();
 let browser: Browser;
 let viewer: Viewer;
 beforeAll(async () => {
   const file = join(scratch.path, 'memscope_dump_20260101000000.csv');
-  writeFileSync(file, dump());
+  writeFileSync(file, twoDevices());
   viewer = await Viewer.start(file);
   browser = await launch();
 });

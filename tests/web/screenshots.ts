@@ -2,12 +2,12 @@
 // `npm run screenshots` in web/; needs pngquant to keep them small.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { it } from 'vitest';
 
-import { kRoot, launch, type Look, openPage, openViewer, recordDemo, Scratch, Viewer } from './harness';
+import { kRoot, launch, type Look, openPage, openViewer, recordDemo, Scratch, twoDevices, Viewer } from './harness';
 
 const kImages = join(kRoot, 'docs/images');
 const kLooks: readonly Required<Pick<Look, 'width' | 'height' | 'theme' | 'language'>>[] = [
@@ -20,6 +20,8 @@ const kLooks: readonly Required<Pick<Look, 'width' | 'height' | 'theme' | 'langu
 interface View {
   name: string;
   fragment: string;
+  /** Of the dump of two devices. */
+  devices?: boolean;
   act?: (page: Page) => Promise<void>;
 }
 
@@ -54,18 +56,29 @@ const kViews: readonly View[] = [
   { name: 'events', fragment: 'tab=events' },
   { name: 'compare', fragment: 'tab=compare' },
   { name: 'pool', fragment: 'tab=pool' },
+  {
+    name: 'memory', fragment: 'pool=1&panes=0.1.2&tab=blocks', devices: true,
+    act: async (page) => {
+      await page.locator('.memory-button').click();
+      await page.locator('.memory-panel').waitFor();
+    },
+  },
 ];
 
 it('pictures of every view', async () => {
   const scratch = new Scratch();
   mkdirSync(kImages, { recursive: true });
   const viewer = await Viewer.start(recordDemo(scratch.path, 200));
+  // Several memories are the dump's of panes.test.ts: the demo has one.
+  const dump = join(scratch.path, 'memscope_dump_20260101000000.csv');
+  writeFileSync(dump, twoDevices());
+  const devices = await Viewer.start(dump);
   const browser = await launch();
   try {
     for (const look of kLooks) {
       for (const view of kViews) {
         const { page } = await openPage(browser, look);
-        await openViewer(page, viewer.address, view.fragment);
+        await openViewer(page, (view.devices ? devices : viewer).address, view.fragment);
         await view.act?.(page);
         await page.waitForTimeout(900);
         const path = join(kImages, `view-${view.name}-${look.width}-${look.theme}-${look.language}.png`);
@@ -77,6 +90,7 @@ it('pictures of every view', async () => {
   } finally {
     await browser.close();
     viewer.stop();
+    devices.stop();
     scratch.remove();
   }
 }, 300_000);

@@ -24,7 +24,7 @@ const timelineHeight = signal(stored >= kLeast ? stored : 0);
 
 function heightOfTimeline(): number {
   const height = globalThis.innerHeight;
-  const most = Math.max(height - 260, kLeast);
+  const most = Math.max(height - 310, kLeast);
   // On a low screen the tables would be left with a few rows: there they have what the rest leaves.
   // Each pane more is a little more height.
   const panes = shownPools.value.length - 1;
