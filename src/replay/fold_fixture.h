@@ -28,7 +28,8 @@ struct FoldJob {
   StepSource source = StepSource::kApi;  // kMstxStart: ranges; kOptimizer: two of them
   bool no_steps = false;
   uint64_t step_ns = 1'000'000;
-  bool pause = false;  // stop() and start() in the middle
+  bool pause = false;   // stop() and start() in the middle
+  bool killed = false;  // what came last is in the slab
   uint32_t seed = 1;
 };
 
@@ -137,6 +138,10 @@ inline std::vector<uint64_t> write_job(const std::filesystem::path& directory, c
       for (LaneBuilder* lane : {&agent, &one, &two}) lane->seal();
       cuts.push_back(builder.log_bytes());
     }
+  }
+  if (job.killed) {
+    EXPECT_TRUE(builder.kill().ok());
+    return cuts;
   }
   agent.record(tick(), window_record(WindowAction::kStop, now));
   EXPECT_TRUE(builder.finish().ok());

@@ -105,21 +105,37 @@ class Sealing {
   Sealing(const File& slab, const SlabHeader& header, const File& log, Workspace& work)
       : slab_(slab), header_(header), log_(log), work_(work) {}
 
+  // A file of the log that goes on in another one. Before run(), in their order.
+  bool look_through(const File& file) {
+    LogHeader log_header{};
+    return begun() && read_header(file, log_header) &&
+           look_through_log(file, log_header.header_bytes) && end_ == file.size();
+  }
+
   bool run() {
     LogHeader log_header{};
-    if (log_.read_at(0, &log_header, sizeof(log_header)) != sizeof(log_header) ||
-        log_header.magic != kLogMagic || log_header.major != kFormatMajor ||
-        log_header.header_bytes < sizeof(log_header) || log_header.pid != header_.pid) {
+    if (!begun() || !read_header(log_, log_header) ||
+        !look_through_log(log_, log_header.header_bytes) || !append_slots()) {
       return false;
     }
-    find_used_slots();
-    if (!look_through_log(log_header.header_bytes) || !append_slots()) return false;
     log_header.flags |= kSealedAfterDeath;
     constexpr size_t kSize = sizeof(log_header.flags);
     return pwrite(log_.fd(), &log_header.flags, kSize, offsetof(LogHeader, flags)) == kSize;
   }
 
  private:
+  bool begun() {
+    if (!found_) find_used_slots();
+    found_ = true;
+    return true;
+  }
+
+  bool read_header(const File& file, LogHeader& header) const {
+    return file.read_at(0, &header, sizeof(header)) == sizeof(header) &&
+           header.magic == kLogMagic && header.major == kFormatMajor &&
+           header.header_bytes >= sizeof(header) && header.pid == header_.pid;
+  }
+
   static uint64_t offset_of(uint32_t index) {
     return kSlabHeaderBytes + uint64_t{index} * kSlotBytes;
   }
@@ -150,11 +166,11 @@ class Sealing {
 
   // How far the log has each slot, and where it ends. False where it is not sound, or its last
   // chunk is cut short and the slab does not have it.
-  bool look_through_log(uint64_t offset) {
-    const uint64_t size = log_.size();
+  bool look_through_log(const File& log, uint64_t offset) {
+    const uint64_t size = log.size();
     while (offset < size) {
       ChunkHeader chunk{};
-      const size_t got = log_.read_at(offset, &chunk, sizeof(chunk));
+      const size_t got = log.read_at(offset, &chunk, sizeof(chunk));
       if (got < sizeof(chunk)) break;  // cut short: its slot was not released yet
       if (fault_of(chunk) != nullptr) return false;
       UsedSlot* slot = slot_of(chunk);
@@ -163,7 +179,10 @@ class Sealing {
         slot->needed = chunk.to;
         break;
       }
-      if (slot != nullptr) {
+      if (slot != nullptr && is_mark_before(chunk.slot_index)) {
+        // Of a folded log: what stands for all before this byte of the slot.
+        slot->in_log = std::max(slot->in_log, static_cast<uint32_t>(chunk.slot_index));
+      } else if (slot != nullptr) {
         if (chunk.from > slot->in_log) return false;
         slot->in_log = std::max(slot->in_log, chunk.to);
       }
@@ -211,7 +230,20 @@ class Sealing {
   Workspace& work_;
   size_t count_ = 0;
   uint64_t end_ = 0;
+  bool found_ = false;
 };
+
+// The number of the file that a log is being written to: the last one with a whole header.
+uint32_t last_segment(const char* directory, uint32_t first) {
+  for (uint32_t last = first;; ++last) {
+    char name[kSegmentNameBytes];
+    segment_name(name, last + 1);
+    char path[kPathBytes];
+    std::snprintf(path, sizeof(path), "%s/%s", directory, name);
+    const File next(path, O_RDONLY);
+    if (!next.is_open() || next.size() < sizeof(LogHeader)) return last;
+  }
+}
 
 // Where meta.json says that the slab is; false where it says nothing.
 bool slab_elsewhere(const char* directory, char (&path)[kPathBytes]) {
@@ -222,6 +254,36 @@ bool slab_elsewhere(const char* directory, char (&path)[kPathBytes]) {
   const size_t got = meta.is_open() ? meta.read_at(0, text, sizeof(text) - 1) : 0;
   text[got] = '\0';
   return text_member(text, "slab", path, sizeof(path)) && path[0] == '/';
+}
+
+// The slab goes into the last file of the log.
+bool seal_log(const char* directory, const char* log_path, const File& slab,
+              const SlabHeader& header, Workspace& work) {
+  const File first(log_path, O_RDWR);
+  LogHeader log_header{};
+  if (!first.is_open() || first.read_at(0, &log_header, sizeof(log_header)) != sizeof(log_header)) {
+    return false;
+  }
+  const uint32_t number = segment_of(log_header.flags);
+  const uint32_t last = last_segment(directory, number);
+  if (last == number) return lock(first) && Sealing(slab, header, first, work).run();
+  char path[kPathBytes];
+  const auto file_path = [&](uint32_t segment) {
+    char name[kSegmentNameBytes];
+    segment_name(name, segment);
+    std::snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return path;
+  };
+  const File log(file_path(last), O_RDWR);
+  if (!log.is_open() || !lock(log)) return false;
+  Sealing sealing(slab, header, log, work);
+  if (!sealing.look_through(first)) return false;
+  for (uint32_t segment = number + 1; segment < last; ++segment) {
+    const File file(file_path(segment), O_RDONLY);
+    // Where a fold has just replaced it: again later.
+    if (!file.is_open() || !sealing.look_through(file)) return false;
+  }
+  return sealing.run();
 }
 
 }  // namespace
@@ -243,10 +305,9 @@ SealResult seal_dead_slab(const char* directory, bool elsewhere) noexcept {
     return SealResult::kLeft;
   }
   if (!certainly_gone({header.pid, header.start_ticks, header.place})) return SealResult::kAlive;
-  const File log(log_path, O_RDWR);
   const Pages pages;
-  if (!log.is_open() || !lock(log) || pages.get() == nullptr) return SealResult::kLeft;
-  if (!Sealing(slab, header, log, *pages.get()).run()) return SealResult::kLeft;
+  if (pages.get() == nullptr) return SealResult::kLeft;
+  if (!seal_log(directory, log_path, slab, header, *pages.get())) return SealResult::kLeft;
   if (unlink(slab_path) != 0 && errno != ENOENT) return SealResult::kLeft;
   return SealResult::kSealed;
 }

@@ -346,9 +346,15 @@ Result<FoldLog::Position> FoldLog::look_through(const LaneIndex& lane, const Req
                                                 std::vector<Piece>& rest) {
   const uint64_t wanted = kept.kinds() | (lane.lane == 0 ? 0 : kDefinitionKinds);
   Position start;
+  bool over = false;
   for (const Piece& piece : lane.pieces) {
-    if (is_live(piece)) break;
-    if (!rest.empty()) {
+    if (is_live(piece)) {
+      // Newer than the cut, and so is what the lane has behind it, though its file may be older: a
+      // slot that filled up while the file was closed comes into the next one.
+      over = true;
+      continue;
+    }
+    if (over) {
       rest.push_back(piece);
       continue;
     }
@@ -367,6 +373,7 @@ Result<FoldLog::Position> FoldLog::look_through(const LaneIndex& lane, const Req
       if (astride && then > request.ticks) {
         start = {piece.lane_seq, clock, static_cast<uint32_t>(piece.from + at * sizeof(uint64_t))};
         rest.push_back(piece);
+        over = true;
         break;
       }
       clock = then;
