@@ -1,5 +1,7 @@
 #include "core/stacks.h"
 
+#include "core/mix_hash.h"
+
 namespace memscope {
 namespace {
 
@@ -41,7 +43,8 @@ FrameId StackTable::intern_frame(const Frame& frame) {
 }
 
 StackId StackTable::intern(StackId parent, FrameId frame) {
-  const uint64_t key = uint64_t{parent.value} << 32 | frame.value;
+  // Mixed, which keeps keys apart: the table's buckets are their lowest bits (core/mix_hash.h).
+  const uint64_t key = MixHash()(uint64_t{parent.value} << 32 | frame.value);
   const auto [entry, fresh] = node_index_.emplace(key, static_cast<uint32_t>(nodes_.size()));
   if (fresh) nodes_.push_back({parent, frame});
   return StackId(entry->second);

@@ -36,5 +36,20 @@ TEST(StackTable, TwoCallsInOneObjectAreTwoFrames) {
   EXPECT_NE(stacks.intern_frame(call), stacks.intern_frame(other));
 }
 
+TEST(StackTable, OneFrameUnderManyCallersTakesNoMoreRoomThanItsStacks) {
+  // malloc under 100,000 callers. Taken as they are, their keys have the lowest 32 bits in common;
+  // a table that parts buckets by doubling would ask for more memory than there is.
+  StackTable stacks;
+  const FrameId malloc = stacks.intern_frame({.function = StringId(1)});
+  std::vector<StackId> made;
+  for (uint32_t i = 1; i <= 100'000; ++i) {
+    const FrameId caller = stacks.intern_frame({.function = StringId(2), .line = i});
+    made.push_back(stacks.intern(stacks.intern(StackId{}, caller), malloc));
+  }
+  EXPECT_EQ(stacks.size(), 1 + 2 * made.size());
+  const StackId last = stacks.parent(made.back());
+  EXPECT_EQ(stacks.intern(last, malloc), made.back());
+}
+
 }  // namespace
 }  // namespace memscope

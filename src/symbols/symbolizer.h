@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mix_hash.h"
 #include "core/stacks.h"
 #include "symbols/look_up.h"
 #include "tsl/robin_map.h"
@@ -63,7 +64,7 @@ class Symbolizer {
     ObjectFile file;
     LookUpStatus status = LookUpStatus::kNotAsked;
     std::string detail;
-    tsl::robin_map<uint64_t, uint32_t> answers;  // offset -> answers_
+    tsl::robin_map<uint64_t, uint32_t, MixHash> answers;  // offset -> answers_
   };
   struct Answer {
     uint32_t first = 0, count = 0;  // of frames_

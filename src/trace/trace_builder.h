@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mix_hash.h"
 #include "core/result.h"
 #include "core/stacks.h"
 #include "core/where.h"
@@ -120,7 +121,7 @@ class LaneBuilder {
   };
   std::map<std::string, uint64_t, std::less<>> strings_;
   std::map<FrameKey, uint64_t> frames_;
-  tsl::robin_map<uint64_t, uint32_t> stacks_;  // parent << 32 | frame
+  tsl::robin_map<uint64_t, uint32_t, MixHash> stacks_;  // parent << 32 | frame
 };
 
 class TraceBuilder {

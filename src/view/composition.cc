@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "core/mix_hash.h"
 #include "tsl/robin_map.h"
 #include "view/text.h"
 
@@ -82,7 +83,7 @@ std::vector<Raw> by_stack(const InputIndex& input, const std::vector<Sums>& sums
 std::vector<Raw> by_inverted_stack(const InputIndex& input, const std::vector<Sums>& sums) {
   constexpr size_t kDeepest = 64;
   std::vector<Raw> nodes(1);
-  tsl::robin_map<uint64_t, uint32_t> children;  // node << 32 | frame
+  tsl::robin_map<uint64_t, uint32_t, MixHash> children;  // node << 32 | frame
   for (uint32_t stack = 0; stack < sums.size(); ++stack) {
     if (!any(sums[stack])) continue;
     uint32_t at = 0;
