@@ -9,7 +9,7 @@
 namespace memscope {
 
 // `container`: the name the program knows the holder by, "" unknown. Reads the verdict's cause,
-// site, kept_at and holders. `bounded`: what holds it has a bound and is not full.
+// site, stack, kept_at and holders. `bounded`: what holds it has a bound and is not full.
 std::string bounded_advice(const Verdict& verdict, const std::string& container);
 std::string leak_advice(const Verdict& verdict, Shape shape, const std::string& container);
 

@@ -182,6 +182,21 @@ bool names_function(const std::string& pattern, const std::string& text) {
   return pattern.front() != '/' && pattern.front() != '*' && glob_matches("*/" + pattern, text);
 }
 
+// Before any line is blamed: which it is may depend on them.
+std::vector<NativeNames> name_natives(const std::vector<DiagnoseInput>& inputs,
+                                      Symbolizer& symbolizer) {
+  std::vector<NativeNames> names;
+  std::vector<StackToName> stacks;
+  names.reserve(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DiagnoseInput& input = inputs[i];
+    names.emplace_back(symbolizer, *input.stacks, *input.strings, input.replay.side);
+    add_stacks(i, input.replay, stacks);
+  }
+  name_stacks(symbolizer, names, std::move(stacks));
+  return names;
+}
+
 void report_pools(const std::vector<DiagnoseInput>& inputs, const std::vector<Leak>& leaks,
                   std::vector<PoolReport>& reports) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -242,6 +257,8 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
   diagnosis.steps = summarize_steps(inputs, warmups, options);
 
   std::vector<std::string> patterns = options.suppressions;
+  Symbolizer symbolizer(options.symbols);
+  const std::vector<NativeNames> names = name_natives(inputs, symbolizer);
   std::vector<Sites> sites;
   sites.reserve(inputs.size());  // LeakInputs point into it
   std::vector<LeakInput> leak_inputs;
@@ -258,7 +275,7 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
     }
     const auto [first, last] = input.replay.side.config.equal_range("expect_growth");
     for (auto at = first; at != last; ++at) patterns.push_back(at->second);
-    sites.emplace_back(*input.stacks, *input.strings, input.replay.side.sources);
+    sites.emplace_back(*input.stacks, *input.strings, input.replay.side.sources, &names[i]);
     const std::string& ended = input.summary.ended;
     leak_inputs.push_back(
         {&input.replay, &sites.back(), i, warmups[i], ended == "stop" || ended == "exit"});
@@ -289,6 +306,7 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
     diagnosis.verdicts.push_back(none_verdict(inputs, warmups, diagnosis, options));
   }
   report_pools(inputs, reported, result.pools);
+  result.notes = symbolizer.notes();
   return result;
 }
 

@@ -25,7 +25,8 @@ struct DiagnoseOptions {
   std::optional<Device> device;
   // Globs on `file:function` of the site (or its end after a slash) or on the owner.
   std::vector<std::string> suppressions;
-  size_t top = 0;  // verdicts at most; 0 = all
+  size_t top = 0;         // verdicts at most; 0 = all
+  SymbolOptions symbols;  // where native frames get their names
 };
 ReplayOptions replay_options(const DiagnoseOptions& options);
 
@@ -50,6 +51,7 @@ struct PoolReport {
 struct DiagnoseResult {
   Diagnosis diagnosis;
   std::vector<PoolReport> pools;
+  std::vector<std::string> notes;  // why native frames have no names, a line each
 };
 
 // Takes the inputs' replays apart: they are of no use afterwards.

@@ -620,6 +620,64 @@ TEST(Diagnose, NativeGrowthIsAHostLeak) {
   const Diagnosis d = p.diagnosis();
   EXPECT_EQ(d.verdicts[0].cause, "host_leak");
   EXPECT_EQ(std::get<std::string>(d.verdicts[0].evidence.at("kind")), "native");
+  EXPECT_EQ(d.verdicts[0].site->line, 8);
+  EXPECT_EQ(d.verdicts[0].bytes_total, 48 * static_cast<int64_t>(kMiB));
+  EXPECT_FALSE(d.verdicts[0].kept_at);
+  EXPECT_THAT(d.suspect_groups, SizeIs(0)) << "no Python object is known by this memory";
+}
+
+TEST(Diagnose, ANativeLineOfTheUsersIsTheSite) {
+  // train() calls an extension without debug data, of which the file is gone: its function. With it
+  // in every stack the Python line is the better site.
+  constexpr Where kHost{Layer::kHost, {Device::kCpu, Device::kNoIndex}};
+  Program p, thread;
+  const auto native = [](Program& program, StackId caller) {
+    StackTable& stacks = program.source.stacks();
+    StringTable& strings = program.source.strings();
+    const FrameId frame = stacks.intern_frame({.file = strings.intern("/me/ext.so"),
+                                               .module = strings.intern("abcd"),
+                                               .kind = FrameKind::kNative,
+                                               .offset = 0x1120});
+    return stacks.intern(caller, frame);
+  };
+  for (uint64_t s = 1; s <= 50; ++s) {
+    p.alloc(kMiB, native(p, p.at(8, "train")), kHost);
+    p.step();
+    thread.alloc(kMiB, native(thread, {}), kHost);
+    thread.step();
+  }
+  EXPECT_EQ(p.diagnosis().verdicts[0].site->line, 8);
+  const Verdict verdict = thread.diagnosis().verdicts[0];
+  EXPECT_EQ(verdict.cause, "host_leak");
+  EXPECT_EQ(verdict.site->function, "ext.so+0x1120");
+  EXPECT_EQ(verdict.site->module, "/me/ext.so");
+  EXPECT_TRUE(verdict.site->user);
+  EXPECT_TRUE(verdict.site->native);
+  EXPECT_THAT(verdict.advice, ::testing::HasSubstr("ext.so+0x1120()"));
+}
+
+TEST(Diagnose, HostMemoryThatAccompaniesATensorIsNoLeakOfItsOwn) {
+  // Line 4 leaks 1 MiB of tensors a step; line 6 of the same function 100 KiB a step of their
+  // headers.
+  constexpr Where kHost{Layer::kHost, {Device::kCpu, Device::kNoIndex}};
+  Program p, own;
+  for (uint64_t s = 1; s <= 50; ++s) {
+    p.alloc(kMiB, p.at(4, "leak"));
+    p.alloc(100 * kKiB, p.at(6, "leak"), kHost);
+    p.step();
+    // As much as the tensors themselves: another leak.
+    own.alloc(kMiB, own.at(4, "leak"));
+    own.alloc(kMiB, own.at(6, "leak"), kHost);
+    own.step();
+  }
+  const Diagnosis d = p.diagnosis();
+  ASSERT_THAT(d.verdicts, SizeIs(1));
+  EXPECT_EQ(d.verdicts[0].cause, "leak");
+  EXPECT_EQ(d.verdicts[0].bytes_total, 48 * static_cast<int64_t>(kMiB));
+  const Diagnosis two = own.diagnosis();
+  ASSERT_THAT(two.verdicts, SizeIs(2));
+  EXPECT_THAT((std::vector{two.verdicts[0].cause, two.verdicts[1].cause}),
+              ::testing::UnorderedElementsAre("leak", "host_leak"));
 }
 
 TEST(Diagnose, AStackWithoutPythonHasNoSite) {

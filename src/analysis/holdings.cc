@@ -115,7 +115,12 @@ void HoldingsBuilder::note_launch(const Event& event) {
 
 Holdings HoldingsBuilder::finish(const StackTable& stacks, const StringTable& strings) {
   ReplayResult replayed = replay_.finish();
-  Sites sites(stacks, strings, replayed.side.sources);
+  Symbolizer symbolizer(options_.symbols);
+  std::vector<NativeNames> names{{symbolizer, stacks, strings, replayed.side}};
+  std::vector<StackToName> to_name;
+  add_stacks(0, replayed, to_name);
+  name_stacks(symbolizer, names, std::move(to_name));
+  Sites sites(stacks, strings, replayed.side.sources, &names[0]);
   Holdings result;
   result.steps_from = steps_from_;
   result.steps = steps_;

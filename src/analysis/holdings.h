@@ -24,6 +24,7 @@ struct HoldingsOptions {
   // when it ends.
   uint32_t first_step = 0, last_step = 0;
   std::optional<Device> device;  // only this one
+  SymbolOptions symbols;         // where native frames get their names
 };
 
 struct Held {
@@ -37,7 +38,7 @@ struct Held {
 };
 
 struct HeldAtSite {
-  std::optional<SiteFrame> site;  // null: a stack without Python, or none
+  std::optional<SiteFrame> site;  // null: no stack, or of nobody's code
   Where where;
   Held held;
 };

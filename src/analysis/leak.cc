@@ -54,6 +54,11 @@ std::string cause_of(const Candidate& candidate, const std::string& proven) {
   }
 }
 
+// Whose memory no Python object need own: nobody can say what keeps it.
+bool outside_python(std::string_view cause) {
+  return cause == "host_leak" || cause == "pinned";
+}
+
 class LeakMaker {
  public:
   LeakMaker(std::span<const LeakInput> inputs, std::span<const Candidate> candidates)
@@ -218,7 +223,8 @@ class LeakMaker {
       }
       stored_ = &*candidate.stored;
     }
-    if (stored_ != nullptr) verdict.kept_at = stored_->at;
+    // Of host memory the source tells what to look at, not who has it: a native call may.
+    if (stored_ != nullptr && !outside_python(verdict.cause)) verdict.kept_at = stored_->at;
   }
 
   double confidence(const std::vector<size_t>& members, const Verdict& verdict) {
@@ -229,7 +235,9 @@ class LeakMaker {
       weights += weight;
     }
     double result = weighted / weights;
-    if (verdict.holders.empty()) result *= verdict.kept_at ? kInferred : kWithoutHolder;
+    if (verdict.holders.empty() && !outside_python(verdict.cause)) {
+      result *= verdict.kept_at ? kInferred : kWithoutHolder;
+    }
     return result;
   }
 

@@ -41,6 +41,14 @@ size_t shared_functions(const std::vector<std::string>& a, const std::vector<std
   return functions;
 }
 
+// Host memory beside a tensor's blocks that grow larger: their headers, the nodes of their graph. A
+// native line, or as much as that, is a leak of its own.
+bool is_overhead(const Candidate& inner, const Candidate& other, const SiteFrame* site) {
+  constexpr uint64_t kShare = 4;
+  return inner.where.layer == Layer::kHost && layer_contains(inner.where, other.where) &&
+         inner.bytes * kShare <= other.bytes && site != nullptr && !site->native;
+}
+
 // What the source says about two: that one container keeps both, that two do, or nothing.
 enum class Said { kNothing, kOne, kTwo };
 Said said_of(const Candidate& a, const Candidate& b) {
@@ -90,6 +98,10 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
     if (outer.site == 0 || outer.input != inner.input) return false;
     return inputs[inner.input].sites->passes(inner.stack, outer.site);
   };
+  const auto overhead = [&](const Candidate& inner, const Candidate& other) {
+    const Sites& sites = *inputs[inner.input].sites;
+    return is_overhead(inner, other, inner.site == 0 ? nullptr : &sites.frame(inner.site));
+  };
   std::vector<std::vector<std::string>> functions(count);
   for (size_t i = 0; i < count; ++i) {
     const Candidate& candidate = candidates[i];
@@ -105,8 +117,10 @@ std::vector<std::vector<size_t>> merge_candidates(std::span<const Candidate> can
     } known{count}, unknown{count};
     for (size_t j = 0; j < count; ++j) {
       const Candidate& other = candidates[j];
-      if (i == j || inner.where.layer != other.where.layer || !gain_together(inner, other))
+      if (i == j || (inner.where.layer != other.where.layer && !overhead(inner, other)) ||
+          !gain_together(inner, other)) {
         continue;
+      }
       const Said said = said_of(inner, other);
       if (said == Said::kTwo) continue;
       const bool one_function = has_function(inner) && inner.function == other.function;

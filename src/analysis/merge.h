@@ -9,10 +9,11 @@
 //     blocks)
 //  4. no holder known to one, they gain in the same steps, and an autograd graph that the other's
 //     holder keeps can be what keeps it; or they are of one user function
-// By 3 and 4 one joins the nearest only, so that what nobody names ties no two leaks together. A
-// module's own code, which is on every stack, is no function in this sense. Two whose holders are
-// known and differ, or that the source puts into two containers, stay apart, whatever else they
-// share, but their site.
+//
+// 3 and 4 are for one layer, but for host memory that only accompanies tensors. By them one joins
+// the nearest only, so that what nobody names ties no two leaks together. A module's own code,
+// which is on every stack, is no function in this sense. Two whose holders are known and differ, or
+// that the source puts into two containers, stay apart, whatever else they share, but their site.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,9 @@
 #include "analysis/site.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
 namespace memscope {
 
 std::string place_text(const SiteFrame& frame) {
@@ -58,46 +62,109 @@ SiteFrame Sites::describe(std::string_view file, uint32_t line, uint32_t end_lin
   return frame;
 }
 
-SiteFrame Sites::describe(FrameId id) {
+SiteFrame Sites::describe_native(const Frame& frame, const SourceFrame* source) {
+  const std::string_view object = strings_.text(frame.file);
+  SiteFrame result;
+  result.native = true;
+  if (!object.empty()) result.module = std::string(object);
+  result.function = std::string(strings_.text(frame.function));
+  result.user = place_of_object(object) == Place::kUser;
+  if (source != nullptr) {
+    result.function = source->function;
+    result.user = result.user && place_of_source(source->file) == Place::kUser;
+    if (!source->file.empty()) result.file = std::string(source->file);
+    if (source->line != 0) result.line = result.end_line = source->line;
+  }
+  if (result.function.empty() || result.function == "?") {
+    std::array<char, 24> offset{};
+    if (frame.offset != 0)
+      std::snprintf(offset.data(), offset.size(), "+0x%llx",
+                    static_cast<unsigned long long>(frame.offset));
+    result.function = std::string(object.substr(object.rfind('/') + 1)) + offset.data();
+  }
+  return result;
+}
+
+SiteFrame Sites::describe(FrameId id, size_t inlined) {
   const Frame& frame = stacks_.frame(id);
+  if (frame.kind == FrameKind::kNative) {
+    const auto sources = names_ == nullptr ? std::span<const SourceFrame>() : names_->find(frame);
+    if (sources.empty()) return describe_native(frame, nullptr);
+    return describe_native(frame, &sources[std::min(inlined, sources.size() - 1)]);
+  }
   SiteFrame result = describe(strings_.text(frame.file), frame.line, frame.end_line,
                               strings_.text(frame.function));
   if (frame.module) result.module = std::string(strings_.text(frame.module));
-  if (frame.kind == FrameKind::kNative) {
-    result.native = true;
-    result.user = false;
-  }
   return result;
+}
+
+Sites::Native Sites::judge(FrameId id) {
+  const auto known = natives_.find(id.value);
+  if (known != natives_.end()) return known->second;
+  const Frame& frame = stacks_.frame(id);
+  const auto [at, fresh] = object_places_.emplace(frame.file.value, Place::kUser);
+  if (fresh) at.value() = place_of_object(strings_.text(frame.file));
+  const Place place = at->second;
+  Native native;
+  if (place == Place::kLibrary || place == Place::kFramework) native.worth = Worth::kLibrary;
+  if (place == Place::kUser) {
+    native.worth = Worth::kUserFunction;
+    const auto sources = names_ == nullptr ? std::span<const SourceFrame>() : names_->find(frame);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (sources[i].line == 0 || place_of_source(sources[i].file) != Place::kUser) continue;
+      native = {Worth::kUserLine, i};
+      break;
+    }
+    // A library's template that was compiled into the user's object: whose call it is stands
+    // farther out.
+    if (native.worth == Worth::kUserFunction && !sources.empty() && sources.back().line != 0) {
+      native.worth = Worth::kLibrary;
+    }
+  }
+  natives_[id.value] = native;
+  return native;
+}
+
+Sites::Chosen Sites::choose(StackId stack) {
+  FrameId library, any;
+  Chosen function, native;
+  for (StackId node = stack; node; node = stacks_.parent(node)) {
+    const FrameId id = stacks_.innermost(node);
+    const Frame& frame = stacks_.frame(id);
+    if (frame.kind == FrameKind::kPython) {
+      const Place place = place_of_file(frame.file);
+      if (place == Place::kUser) return {id};
+      if (place == Place::kLibrary && !library) library = id;
+      if (!any) any = id;
+      continue;
+    }
+    const auto [worth, inlined] = judge(id);
+    if (worth == Worth::kUserLine) return {id, inlined};
+    if (worth == Worth::kUserFunction && !function.frame) function = {id};
+    if (worth == Worth::kLibrary && !native.frame) native = {id};
+  }
+  if (function.frame) return function;
+  if (library || any) return {library ? library : any};
+  return native;
+}
+
+uint32_t Sites::make_site(Chosen chosen) {
+  const auto seen = by_frame_.find(chosen.frame.value);
+  if (seen != by_frame_.end()) return seen->second;
+  SiteFrame frame = describe(chosen.frame, chosen.inlined);
+  std::string key = place_text(frame) + ":" + frame.function;
+  if (!frame.file && frame.module) key += ":" + *frame.module;
+  const auto [at, fresh] = index_.try_emplace(key, static_cast<uint32_t>(sites_.size()));
+  if (fresh) sites_.push_back({std::move(frame), std::move(key)});
+  by_frame_[chosen.frame.value] = at->second;
+  return at->second;
 }
 
 uint32_t Sites::site_of(StackId stack) {
   const auto known = by_stack_.find(stack.value);
   if (known != by_stack_.end()) return known->second;
-  FrameId user, other, any;
-  for (StackId node = stack; node && !user; node = stacks_.parent(node)) {
-    const FrameId id = stacks_.innermost(node);
-    const Frame& frame = stacks_.frame(id);
-    if (frame.kind != FrameKind::kPython) continue;
-    if (!any) any = id;
-    const Place place = place_of_file(frame.file);
-    if (place == Place::kUser) user = id;
-    if (place == Place::kLibrary && !other) other = id;
-  }
-  const FrameId chosen = user ? user : other ? other : any;
-  uint32_t site = 0;
-  if (chosen) {
-    const auto seen = by_frame_.find(chosen.value);
-    if (seen != by_frame_.end()) {
-      site = seen->second;
-    } else {
-      SiteFrame frame = describe(chosen);
-      const std::string key = place_text(frame) + ":" + frame.function;
-      const auto [at, fresh] = index_.try_emplace(key, static_cast<uint32_t>(sites_.size()));
-      if (fresh) sites_.push_back({std::move(frame), key});
-      site = at->second;
-      by_frame_[chosen.value] = site;
-    }
-  }
+  const Chosen chosen = choose(stack);
+  const uint32_t site = chosen.frame ? make_site(chosen) : 0;
   by_stack_[stack.value] = site;
   return site;
 }
@@ -105,7 +172,11 @@ uint32_t Sites::site_of(StackId stack) {
 std::vector<SiteFrame> Sites::describe_stack(StackId stack, size_t most) {
   std::vector<SiteFrame> frames;
   for (StackId node = stack; node && frames.size() < most; node = stacks_.parent(node)) {
-    frames.push_back(describe(stacks_.innermost(node)));
+    const FrameId id = stacks_.innermost(node);
+    const Frame& frame = stacks_.frame(id);
+    const bool named = frame.kind == FrameKind::kNative && names_ != nullptr;
+    const size_t calls = named ? std::max<size_t>(1, names_->find(frame).size()) : 1;
+    for (size_t i = 0; i < calls && frames.size() < most; ++i) frames.push_back(describe(id, i));
   }
   return frames;
 }
@@ -113,9 +184,18 @@ std::vector<SiteFrame> Sites::describe_stack(StackId stack, size_t most) {
 bool Sites::passes(StackId stack, uint32_t site) {
   const SiteFrame& wanted = sites_[site].frame;
   for (StackId node = stack; node; node = stacks_.parent(node)) {
-    const Frame& frame = stacks_.frame(stacks_.innermost(node));
+    const FrameId id = stacks_.innermost(node);
+    const Frame& frame = stacks_.frame(id);
+    if (wanted.native != (frame.kind == FrameKind::kNative)) continue;
+    if (wanted.native) {
+      const Native native = judge(id);
+      if (native.worth >= Worth::kUserFunction && make_site({id, native.inlined}) == site) {
+        return true;
+      }
+      continue;
+    }
     const int64_t line = frame.line;
-    if (wanted.line <= line && line <= wanted.end_line && frame.kind == FrameKind::kPython &&
+    if (wanted.line <= line && line <= wanted.end_line &&
         strings_.text(frame.file) == wanted.file &&
         strings_.text(frame.function) == wanted.function) {
       return true;
@@ -127,10 +207,16 @@ bool Sites::passes(StackId stack, uint32_t site) {
 std::vector<std::string> Sites::user_functions(StackId stack) {
   std::vector<std::string> functions;
   for (StackId node = stack; node; node = stacks_.parent(node)) {
-    const Frame& frame = stacks_.frame(stacks_.innermost(node));
-    if (frame.kind != FrameKind::kPython || place_of_file(frame.file) != Place::kUser) continue;
-    functions.push_back(std::string(strings_.text(frame.file)) + ":" +
-                        std::string(strings_.text(frame.function)));
+    const FrameId id = stacks_.innermost(node);
+    const Frame& frame = stacks_.frame(id);
+    if (frame.kind == FrameKind::kNative) {
+      const Native native = judge(id);
+      if (native.worth != Worth::kUserLine) continue;
+      functions.push_back(function_text(describe(id, native.inlined)));
+    } else if (place_of_file(frame.file) == Place::kUser) {
+      functions.push_back(std::string(strings_.text(frame.file)) + ":" +
+                          std::string(strings_.text(frame.function)));
+    }
   }
   return functions;
 }

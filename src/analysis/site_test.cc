@@ -28,6 +28,42 @@ TEST(Places, TheUsersAndOthers) {
   EXPECT_EQ(place_of("/home/me/python3/train.py"), Place::kUser) << "not below lib";
 }
 
+TEST(Places, OfObjectFiles) {
+  EXPECT_EQ(place_of_object("/home/me/ext.cpython-311-x86_64-linux-gnu.so"), Place::kUser);
+  EXPECT_EQ(place_of_object("/home/me/proj/lib/libmine.so"), Place::kUser);
+  EXPECT_EQ(place_of_object("/root/.cache/torch_extensions/py311_cpu/my/my.so"), Place::kUser);
+  EXPECT_EQ(place_of_object("/opt/ml/code/server"), Place::kUser);
+  EXPECT_EQ(place_of_object("/usr/lib/x86_64-linux-gnu/libpng16.so.16"), Place::kLibrary);
+  EXPECT_EQ(place_of_object("/v/lib/python3.11/site-packages/orjson/orjson.abi3.so"),
+            Place::kLibrary);
+  EXPECT_EQ(place_of_object("/home/me/miniconda3/envs/a/lib/libhdf5.so"), Place::kLibrary);
+  EXPECT_EQ(place_of_object("/v/lib/python3.11/site-packages/numpy.libs/libfortran-1.so"),
+            Place::kFramework);
+  EXPECT_EQ(place_of_object("/v/lib/python3.11/site-packages/numpy/core/_multiarray.so"),
+            Place::kFramework);
+  EXPECT_EQ(place_of_object("/home/me/pytorch/torch/lib/libtorch_cpu.so"), Place::kFramework);
+  EXPECT_EQ(place_of_object("/usr/lib/x86_64-linux-gnu/libc.so.6"), Place::kStandard);
+  EXPECT_EQ(place_of_object("/home/me/miniconda3/lib/libstdc++.so.6.0.29"), Place::kStandard);
+  EXPECT_EQ(place_of_object("/home/me/.pyenv/versions/3.12.1/bin/python3.12"), Place::kStandard);
+  EXPECT_EQ(place_of_object("/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64.so"),
+            Place::kStandard);
+  EXPECT_EQ(place_of_object("/home/me/lib/libjemalloc.so.2"), Place::kStandard);
+  EXPECT_EQ(place_of_object("[vdso]"), Place::kStandard);
+  EXPECT_EQ(place_of_object("?"), Place::kStandard);
+  EXPECT_EQ(place_of_object("/home/me/memscope/build/libmsmemscope_agent.so"), Place::kTool);
+}
+
+TEST(Places, OfSourceFilesInTheUsersObject) {
+  EXPECT_EQ(place_of_source("/home/me/ext.cc"), Place::kUser);
+  EXPECT_EQ(place_of_source("ext.cc"), Place::kUser);
+  EXPECT_EQ(place_of_source("/usr/src/app/ext.cc"), Place::kUser);
+  EXPECT_NE(place_of_source("/usr/include/c++/12/bits/new_allocator.h"), Place::kUser);
+  EXPECT_NE(place_of_source("/home/me/miniconda3/x86_64/include/c++/11/vector"), Place::kUser);
+  EXPECT_NE(place_of_source("/v/lib/python3.11/site-packages/torch/include/c10/util/x.h"),
+            Place::kUser);
+  EXPECT_NE(place_of_source("/home/me/pybind11/include/pybind11/pybind11.h"), Place::kUser);
+}
+
 struct Stacks {
   StackTable stacks;
   StringTable strings;
@@ -74,12 +110,12 @@ TEST(Sites, WithoutAUserFrameALibrarysThenAnyPython) {
                                    {kLinear, "forward", 114}});
   const StackId framework =
       s.stack({{"/usr/lib/python3.11/threading.py", "run", 1}, {kLinear, "forward", 114}});
-  const StackId native = s.stack({{"/lib/libc10.so", "New", 0, FrameKind::kNative}});
+  const StackId nothing = s.stack({{"?", "?", 0, FrameKind::kNative}});
   Sites sites(s.stacks, s.strings, s.sources);
   EXPECT_EQ(sites.frame(sites.site_of(library)).function, "train");
   EXPECT_FALSE(sites.frame(sites.site_of(library)).user);
   EXPECT_EQ(sites.frame(sites.site_of(framework)).function, "forward");
-  EXPECT_EQ(sites.site_of(native), 0u);
+  EXPECT_EQ(sites.site_of(nothing), 0u);
   EXPECT_EQ(sites.site_of({}), 0u);
 }
 

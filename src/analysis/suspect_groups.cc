@@ -32,6 +32,8 @@ std::vector<SuspectGroup> suspect_groups(std::span<const LeakInput> inputs,
         const Candidate& candidate = candidates[cluster[rank]];
         const int when = candidate.companion ? kCompanion : rank == 0 ? kLargest : kOther;
         if (when != turn || candidate.live.empty()) continue;
+        // The glue knows Python objects by their tensors' memory.
+        if (candidate.where.layer == Layer::kHost) continue;
         if (groups.size() == kMaxSuspectGroups) return groups;
         const LeakInput& in = inputs[candidate.input];
         SuspectGroup group;

@@ -15,6 +15,7 @@
 #include "cli/memory_parts.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "cli/symbol_options.h"
 #include "core/where.h"
 #include "report/compat.h"
 #include "report/json.h"
@@ -33,6 +34,7 @@ struct Arguments {
   bool help = false, json = false, all_runs = false, suspects = false;
   std::optional<std::string> steps, device, suppressions, fail_on, analysis, top;
   std::string target = "stdout";
+  SymbolArguments symbols;
 };
 
 void describe(CLI::App& app, Arguments& arguments) {
@@ -53,6 +55,7 @@ void describe(CLI::App& app, Arguments& arguments) {
                  "growth that is expected: a glob on FILE:FUNCTION or on the owner a line")
       ->group(kWhat)
       ->type_name("FILE");
+  describe_symbols(app, arguments.symbols);
   app.add_flag("--json", arguments.json, "one JSON object, see docs/analyze.schema.json")
       ->group(kHow);
   app.add_option("--top", arguments.top, "the N largest verdicts only")
@@ -137,6 +140,11 @@ Result<ReportRequest> request_of(const Arguments& arguments) {
     if (!file) return file.error();
     request.diagnose.suppressions = file.value();
   }
+  auto symbols = symbol_options_of(arguments.symbols, "analyze");
+  if (!symbols) return symbols.error();
+  request.diagnose.symbols = std::move(symbols).value();
+  // The program waits for the suspects: what is not named at once is told by its Python frames.
+  if (arguments.suspects) request.diagnose.symbols.budget = std::chrono::milliseconds(1000);
   if (arguments.top) {
     const auto top = whole_number(*arguments.top);
     if (!top || *top == 0) return refuse("--top", *arguments.top, "a whole number from 1 on");
@@ -204,6 +212,7 @@ int print_report(const ReportRequest& request) {
   if (!written) return fail(written.error().message);
   // What could be read is diagnosed; that it is not all is said, and is no success.
   say_damage(found.value().damage);
+  for (const std::string& note : found.value().notes) say(note);
   if (found.value().lost) return 2;
   return failed ? 1 : 0;
 }

@@ -14,6 +14,7 @@
 #include "cli/help.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "cli/symbol_options.h"
 #include "import/find_inputs.h"
 #include "import/open_input.h"
 #include "report/compare_json.h"
@@ -30,6 +31,7 @@ struct Arguments {
   bool help = false, json = false;
   std::optional<std::string> steps, device, layer, top;
   std::string target = "stdout";
+  SymbolArguments symbols;
 };
 
 void describe(CLI::App& app, Arguments& arguments) {
@@ -49,6 +51,7 @@ void describe(CLI::App& app, Arguments& arguments) {
                  "the innermost ones, which the others contain")
       ->group(kWhat)
       ->type_name("LAYER");
+  describe_symbols(app, arguments.symbols);
   app.add_flag("--json", arguments.json, "one JSON object, see docs/compare.schema.json")
       ->group(kHow);
   app.add_option("--top", arguments.top,
@@ -180,6 +183,9 @@ Result<Request> request_of(const Arguments& arguments) {
                     "driver, pool, tensor, workspace, host, pinned, python");
     }
   }
+  auto symbols = symbol_options_of(arguments.symbols, "compare");
+  if (!symbols) return symbols.error();
+  request.holdings.symbols = std::move(symbols).value();
   if (arguments.top) {
     const auto top = whole_number(*arguments.top);
     if (!top || *top == 0) return refuse("--top", *arguments.top, "a whole number from 1 on");

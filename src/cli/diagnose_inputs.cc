@@ -38,6 +38,7 @@ Result<Found> diagnose_inputs(const DiagnoseRequest& request) {
   auto inputs = expand_inputs(request.inputs, request.all_runs);
   if (!inputs) return inputs.error();
   DiagnoseOptions options;
+  options.symbols = request.symbols;
   const auto step = [](int64_t number) {
     return static_cast<uint32_t>(std::min<int64_t>(number, UINT32_MAX));
   };
@@ -60,7 +61,8 @@ Result<Found> diagnose_inputs(const DiagnoseRequest& request) {
                     *request.device, fmt::join(request.inputs, ", "))};
   }
   Found found{std::move(result.value().diagnosis), std::move(result.value().pools),
-              std::move(result.value().damage), result.value().lost};
+              std::move(result.value().damage), result.value().lost,
+              std::move(result.value().notes)};
   if (found.diagnosis.tool.empty()) found.diagnosis.tool = "msmemscope " MEMSCOPE_VERSION;
   return found;
 }

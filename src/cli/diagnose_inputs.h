@@ -16,6 +16,7 @@ struct DiagnoseRequest {
   std::optional<int64_t> first_step, last_step;
   std::optional<std::string> device;        // "cuda:0"
   std::optional<std::string> suppressions;  // a file
+  SymbolOptions symbols;
 };
 
 struct Found {
@@ -23,6 +24,7 @@ struct Found {
   std::vector<PoolReport> pools;    // for msMemScope's own report, see report/compat.h
   std::vector<std::string> damage;  // what could not be read, a line each
   bool lost = false;                // events are missing for it: exit status 2
+  std::vector<std::string> notes;   // why native frames have no names
 };
 
 Result<Found> diagnose_inputs(const DiagnoseRequest& request);

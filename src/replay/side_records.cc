@@ -36,6 +36,18 @@ void SideRecords::add(const Event& event, const TimeOf& time_of) {
         }
       }
       break;
+    case Kind::kModule:
+      if (const auto record = decode_record<ModuleRecord>(event.words);
+          record && record->action == "load" && record->build_id.empty()) {
+        if (unnamed_modules.size() >= kMaxTexts) {
+          ++left_out;
+        } else if (const auto [at, fresh] =
+                       unnamed_modules.try_emplace(std::string(record->path), record->mtime_ns);
+                   !fresh && at->second != record->mtime_ns) {
+          at->second = 0;
+        }
+      }
+      break;
     case Kind::kGap:
       if (const auto record = decode_record<GapRecord>(event.words)) {
         if (gaps.size() >= kMaxTexts) {

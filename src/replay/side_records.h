@@ -57,6 +57,9 @@ struct SideRecords {
   std::vector<BlockOwner> owners{1};                       // by Block::owner; [0]: not told
   std::map<std::string, SourceText, std::less<>> sources;  // the first text of each path
   std::multimap<std::string, std::string, std::less<>> config;
+  // Of object files without a build-id, when each was changed, ns since the epoch; 0: it was loaded
+  // in several states.
+  std::map<std::string, uint64_t, std::less<>> unnamed_modules;
   std::vector<GapSeen> gaps;
   uint64_t dropped = 0, dropped_frees = 0;
   uint64_t left_out = 0;          // records that did not fit these lists

@@ -5,6 +5,7 @@
 namespace memscope::view {
 
 std::string short_place(const SiteFrame& frame) {
+  if (!frame.file && frame.module) return frame.module->substr(frame.module->rfind('/') + 1);
   if (!frame.file) return "(no Python line)";
   const size_t slash = frame.file->find_last_of('/');
   std::string place = slash == std::string::npos ? *frame.file : frame.file->substr(slash + 1);

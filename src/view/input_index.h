@@ -115,7 +115,8 @@ class InputIndex {
   mutable std::unique_ptr<Sites> sites_;
 };
 
-// "train.py:99": the last part of the path and the line; "(no Python line)" for none.
+// "train.py:99": the last part of the path and the line; "libfoo.so" of a native frame without a
+// line; "(no Python line)" for none.
 std::string short_place(const SiteFrame& frame);
 
 }  // namespace memscope::view
