@@ -9,7 +9,9 @@ A program's docstring says what is right, written before anyone looked at what t
                                      `leak; cycle` for two problems at once
     layer: tensor
     allocated: marked                a line that ends in `# <- allocated`
-    kept: marked                     a line that ends in `# <- kept`
+    kept: marked                     a line that ends in `# <- kept`; none: kept_at must be null
+    options: --device=host           of the command, where the defaults do not record it
+    source: NAME.c                   the file beside the program in which `allocated` is marked
 
 Of two problems the second one's lines end in `# <- allocated 2` and `# <- kept 2`. Right means:
 each cause once and nothing else; its site is a marked line, and so is its kept_at.
@@ -46,6 +48,8 @@ class Problem:
 class Expected:
     problems: list[Problem]  # none: healthy
     layer: str
+    options: list[str]
+    source: Path  # of the marked lines that allocate
 
 
 @dataclass
@@ -61,10 +65,11 @@ def expectation(path: Path) -> Expected:
     fields = {}
     for line in (ast.get_docstring(ast.parse(source)) or "").splitlines():
         key, separator, value = line.partition(":")
-        if separator and key in ("cause", "layer", "allocated", "kept"):
+        if separator and key in ("cause", "layer", "allocated", "kept", "options", "source"):
             fields[key] = value.strip()
+    allocating = path.with_name(fields.get("source", path.name))
     marks: dict[tuple[str, int], set[int]] = {}
-    for number, line in enumerate(source.splitlines(), start=1):
+    for number, line in enumerate(allocating.read_text().splitlines(), start=1):
         for what, which in re.findall(
             r"# <- (allocated|kept) ?(\d?)", line.replace(" <-", " # <-")
         ):
@@ -78,7 +83,9 @@ def expectation(path: Path) -> Expected:
         for which, causes in enumerate(fields["cause"].split(";"), start=1)
         if causes.strip() != "none"
     ]
-    return Expected(problems, fields.get("layer", ""))
+    return Expected(
+        problems, fields.get("layer", ""), fields.get("options", "").split(), allocating
+    )
 
 
 def find_command() -> str:
@@ -112,7 +119,7 @@ def judge(path: Path, expected: Expected, result: dict[str, Any]) -> list[str]:
     left = list(verdicts)
     for problem in expected.problems:
         reasons, verdict = min(
-            ((reasons_against(path, problem, expected.layer, v), v) for v in left),
+            ((reasons_against(path, problem, expected, v), v) for v in left),
             key=lambda pair: len(pair[0]),
         )
         left.remove(verdict)
@@ -120,15 +127,18 @@ def judge(path: Path, expected: Expected, result: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def reasons_against(path: Path, problem: Problem, layer: str, verdict: dict[str, Any]) -> list[str]:
+def reasons_against(
+    path: Path, problem: Problem, expected: Expected, verdict: dict[str, Any]
+) -> list[str]:
     wrong = []
     if verdict["cause"] not in problem.causes:
         wrong.append(f"cause is {verdict['cause']}")
-    if verdict["layer"] != layer:
+    if verdict["layer"] != expected.layer:
         wrong.append(f"layer is {verdict['layer']}")
-    if not on_line(verdict["site"], path, problem.allocated):
+    if not on_line(verdict["site"], expected.source, problem.allocated):
         wrong.append(f"allocated is {shown(verdict['site'])}")
-    if not on_line(verdict["kept_at"], path, problem.kept):
+    kept = verdict["kept_at"]
+    if not (on_line(kept, path, problem.kept) if problem.kept else kept is None):
         wrong.append(f"kept is {shown(verdict['kept_at'])}")
     return wrong
 
@@ -140,8 +150,8 @@ def run(path: Path, keep: Path | None) -> Outcome:
         directory = (keep or Path(temporary)) / path.stem
         directory.mkdir(parents=True, exist_ok=True)
         traced = subprocess.run(
-            [command, "--output-path", str(directory), "--report-to", "none", "--"]
-            + [sys.executable, str(path)],
+            [command, "--output-path", str(directory), "--report-to", "none"]
+            + [*expected.options, "--", sys.executable, str(path)],
             cwd=directory,
             capture_output=True,
             text=True,
