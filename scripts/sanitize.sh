@@ -26,6 +26,7 @@ echo "sanitize: tests of the agent's parts under TSan"
 "${plain[@]}" build-tsan/capture_test --gtest_brief=1
 
 [ "$full" = 1 ] || exit 0
+scripts/sanitize_hostile.sh
 output=$(mktemp -d)
 trap 'rm -rf "$output"' EXIT
 rounds=(200000 300 400)

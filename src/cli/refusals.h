@@ -11,7 +11,7 @@ namespace memscope::cli {
 class Refusals {
  public:
   // Listens, at a name of its own or at the one given; where that fails, nothing is heard.
-  explicit Refusals(const std::string& name = "");
+  explicit Refusals(const std::string& given = "");
   ~Refusals();
   Refusals(const Refusals&) = delete;
   Refusals& operator=(const Refusals&) = delete;

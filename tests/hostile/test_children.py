@@ -62,7 +62,7 @@ def test_a_child_of_vfork_that_allocates_makes_no_trace_in_its_parents_memory(
 def test_forks_while_other_threads_allocate(
     run_both: RunBoth, build: pathlib.Path, full: bool
 ) -> None:
-    forks = 600 if full else 60
+    forks = 200 if full else 60
     pair = run_both(build / "hostile" / "children", "fork under load", forks, seconds=300)
     assert pair.traced.stdout == "done\n"
     counts = pair.counts()
