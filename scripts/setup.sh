@@ -50,6 +50,9 @@ dev_packages=(
   libpython3-dev       # benchmark of an event under a Python stack
   patchelf             # the second PyTorch's interpreter
   xz-utils             # unpacking it
+  gdb                  # hostile tests: a program that is traced and debugged
+  libjemalloc2         # hostile tests: other allocators
+  libtcmalloc-minimal4 # hostile tests: other allocators
 )
 
 # The PyTorch that is importable, else Debian's.
