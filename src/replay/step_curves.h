@@ -98,9 +98,9 @@ class StepCurves {
 
   // What a folded past says of a stack and of a pool (fold.h); a stack's groups are made in the
   // order of their first points. After the blocks: how a pool stands.
-  void fold(const FoldRecord& point, StackId stack);
-  void fold(const FoldedPoolRecord& bucket);
-  void fold(const FoldedLevelRecord& level);
+  void fold(const FoldRecord& record, StackId stack);
+  void fold(const FoldedPoolRecord& record);
+  void fold(const FoldedLevelRecord& record);
   // The step of this plan in which a block of the folded past was born.
   uint32_t step_of_folded(uint64_t step, uint64_t birth) const;
 

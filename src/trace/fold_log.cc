@@ -321,7 +321,7 @@ uint64_t FoldLog::cut(uint64_t keep_bytes) {
     ticks = std::min(ticks, horizon > kTicksOfANanosecond ? horizon - kTicksOfANanosecond : 0);
   }
   while (const uint64_t opened = window_astride(ticks + kTicksOfANanosecond)) {
-    if (opened > ticks) ticks = opened;  // within the nanosecond: before it all the same
+    // Before it also where it is within the nanosecond.
     ticks = opened > kTicksOfANanosecond ? opened - kTicksOfANanosecond - 1 : 0;
   }
   uint64_t folded = 0;

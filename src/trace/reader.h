@@ -54,7 +54,8 @@ class TraceReader {
 
   // Every event of `kinds` (bits by Kind, kind_bit()) in time order, reading only the chunks that
   // have some: fast for step, mark or counter records. `Event::stack` is set only where `kinds` has
-  // kOom, kDrop, kFold or kFoldedBlock. Independent of where next() is. The callback returns false to stop.
+  // kOom, kDrop, kFold or kFoldedBlock. Independent of where next() is. The callback returns false
+  // to stop.
   void scan(uint64_t kinds, const std::function<bool(const Event&)>& callback);
 
   const TraceInfo& info() const;  // complete from open() on

@@ -3,26 +3,26 @@
 #include <string.h>
 
 struct entry {
-  struct entry *next;
-  char *text;
+  struct entry* next;
+  char* text;
 };
 
-static struct entry *seen;
+static struct entry* seen;
 
-static char *copy_of(const char *text, size_t size) {
-  char *copy = malloc(size + 1);  // <- allocated
+static char* copy_of(const char* text, size_t size) {
+  char* copy = malloc(size + 1);  // <- allocated
   memcpy(copy, text, size);
   copy[size] = 0;
   return copy;
 }
 
-size_t count_words(const char *text, size_t size) {
-  char *scratch = malloc(size + 1);
-  struct entry *entry = malloc(sizeof *entry);
+size_t count_words(const char* text, size_t size) {
+  char* scratch = malloc(size + 1);
+  struct entry* entry = malloc(sizeof *entry);
   size_t words = 0;
   memcpy(scratch, text, size);
   scratch[size] = 0;
-  for (char *word = strtok(scratch, " "); word; word = strtok(NULL, " ")) ++words;
+  for (char* word = strtok(scratch, " "); word; word = strtok(NULL, " ")) ++words;
   free(scratch);
   entry->text = copy_of(text, size);
   entry->next = seen;
