@@ -195,8 +195,10 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
   }
   for (size_t i = 0; i < std::min(s.info.children.size(), kListed); ++i) {
     const auto& child = s.info.children[i];
-    rows.row("child", fmt::format("pid {} ({}): {}", child.pid, child.how,
-                                  child.traced.empty() ? "not traced" : child.traced));
+    // posix_spawn() tells us of a program before it has a pid.
+    const std::string who =
+        child.pid == 0 ? child.how : fmt::format("pid {} ({})", child.pid, child.how);
+    rows.row("child", who + ": " + (child.traced.empty() ? "not traced" : child.traced));
   }
   if (s.info.children.size() > kListed) {
     rows.row("", fmt::format("and {} more", s.info.children.size() - kListed));
