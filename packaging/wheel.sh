@@ -12,7 +12,7 @@ made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 
 echo "wheel: building"
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # as in scripts/build.sh
+export CC=${CC:-cc} CXX=${CXX:-c++} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # as in scripts/build.sh
 CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} "$python" -m pip wheel --disable-pip-version-check --quiet \
   --no-build-isolation --no-deps --no-index --wheel-dir "$made" \
   --config-settings=build-dir=build-wheel --config-settings=install.strip=true \

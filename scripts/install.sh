@@ -16,7 +16,7 @@ echo "install: building the package into .venv (the first time takes a minute or
 started=$(mktemp)  # what changes while we build is not installed yet
 rm -f build/settings
 log=$(mktemp)
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # as in build.sh
+export CC=${CC:-cc} CXX=${CXX:-c++} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # as in build.sh
 CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install --disable-pip-version-check \
   --no-build-isolation --no-deps --no-index --force-reinstall \
   --config-settings=build-dir=build --config-settings=install.strip=false . \
