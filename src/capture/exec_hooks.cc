@@ -119,47 +119,53 @@ int on_execvp(const char* file, char* const* words) {
 }
 
 // The words of a variable list, up to and with its null, into `words`; counted where that is null.
-size_t take_words(const char* first, va_list list, char** words) {
+size_t take_words(const char* first, va_list* list, char** words) {
   size_t count = 0;
-  for (const char* word = first;; word = va_arg(list, const char*)) {
+  for (const char* word = first;; word = va_arg(*list, const char*)) {
     if (words != nullptr) words[count] = const_cast<char*>(word);
     ++count;
     if (word == nullptr) return count;
   }
 }
 
+// Calls `action` with these words; `list` is then behind their null.
+template <typename Action>
+int with_words(const char* first, va_list* list, Action action) {
+  va_list counted;
+  va_copy(counted, *list);
+  const size_t count = take_words(first, &counted, nullptr);
+  va_end(counted);
+  auto** words = static_cast<char**>(alloca(count * sizeof(char*)));
+  take_words(first, list, words);
+  return action(words);
+}
+
 int on_execl(const char* path, const char* first, ...) {
-  va_list list, again;
+  va_list list;
   va_start(list, first);
-  va_copy(again, list);
-  auto** words = static_cast<char**>(alloca(take_words(first, list, nullptr) * sizeof(char*)));
-  take_words(first, again, words);
-  va_end(again);
+  const int result =
+      with_words(first, &list, [&](char* const* words) { return on_execve(path, words, environ); });
   va_end(list);
-  return on_execve(path, words, environ);
+  return result;
 }
 
 int on_execlp(const char* file, const char* first, ...) {
-  va_list list, again;
+  va_list list;
   va_start(list, first);
-  va_copy(again, list);
-  auto** words = static_cast<char**>(alloca(take_words(first, list, nullptr) * sizeof(char*)));
-  take_words(first, again, words);
-  va_end(again);
+  const int result = with_words(
+      first, &list, [&](char* const* words) { return on_execvpe(file, words, environ); });
   va_end(list);
-  return on_execvpe(file, words, environ);
+  return result;
 }
 
 int on_execle(const char* path, const char* first, ...) {
-  va_list list, again;
+  va_list list;
   va_start(list, first);
-  va_copy(again, list);
-  auto** words = static_cast<char**>(alloca(take_words(first, list, nullptr) * sizeof(char*)));
-  take_words(first, again, words);
-  char* const* variables = va_arg(again, char* const*);
-  va_end(again);
+  const int result = with_words(first, &list, [&](char* const* words) {
+    return on_execve(path, words, va_arg(list, char* const*));
+  });
   va_end(list);
-  return on_execve(path, words, variables);
+  return result;
 }
 
 int on_fexecve(int fd, char* const* words, char* const* variables) {

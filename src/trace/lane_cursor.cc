@@ -238,16 +238,17 @@ void LaneCursor::deliver_cold(Event& event, std::span<const uint64_t> words) {
   const auto kind = static_cast<uint8_t>(words[0] & 0xff);
   event.record_kind = kind;
   event.words = words;
+  const auto seed = [&](const auto& block) {
+    event.kind = EventKind::kSeed;
+    event.addr = block.addr;
+    event.size = sized_size(block.sized);
+    event.where = Where::unpack(sized_where(block.sized));
+    event.birth = block.birth == 0 ? 0 : source_->clock.real_ns(std::min(block.birth, kMaxTicks));
+  };
   switch (static_cast<Kind>(kind)) {
-    case Kind::kSeed: {
-      const auto seed = decode_record<SeedRecord>(words);
-      event.kind = EventKind::kSeed;
-      event.addr = seed->addr;
-      event.size = sized_size(seed->sized);
-      event.where = Where::unpack(sized_where(seed->sized));
-      event.birth = seed->birth == 0 ? 0 : source_->clock.real_ns(std::min(seed->birth, kMaxTicks));
+    case Kind::kSeed:
+      seed(*decode_record<SeedRecord>(words));
       break;
-    }
     case Kind::kWindow: {
       const auto window = decode_record<WindowRecord>(words);
       event.kind = EventKind::kWindow;
@@ -256,12 +257,7 @@ void LaneCursor::deliver_cold(Event& event, std::span<const uint64_t> words) {
     }
     case Kind::kFoldedBlock: {
       const auto block = decode_record<FoldedBlockRecord>(words);
-      event.kind = EventKind::kSeed;
-      event.addr = block->addr;
-      event.size = sized_size(block->sized);
-      event.where = Where::unpack(sized_where(block->sized));
-      event.birth =
-          block->birth == 0 ? 0 : source_->clock.real_ns(std::min(block->birth, kMaxTicks));
+      seed(*block);
       event.stack = tables_.stack(block->stack);
       break;
     }
