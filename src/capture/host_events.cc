@@ -65,7 +65,7 @@ void alloc_event(HookScope& scope, ShadowMap& map, const void* addr, uint64_t si
   if (told) {
     uint32_t stack = 0;
     if (ready(*lane, 3)) {
-      stack = stack_node(*lane);
+      stack = stack_node(*lane, scope.caller());
       if (write_hot(*lane, Kind::kAlloc, stack, ticks, address, sized)) {
         ticks = lane->last_ticks;
       } else {

@@ -261,9 +261,9 @@ const char* prepare(uint32_t limit) noexcept {
   return nullptr;
 }
 
-uint32_t node(Lane& lane) noexcept {
-  UnwindState here;
-  MEMSCOPE_UNWIND_HERE(here);
+uint32_t node(Lane& lane, const CallerState& caller) noexcept {
+  UnwindState here{.pc = caller.pc, .sp = caller.sp, .fp = caller.fp};
+  if (caller.pc == 0) MEMSCOPE_UNWIND_HERE(here);
   StackTables& tables = lane.stacks;
   const uint32_t limit = state.native_frames.load(std::memory_order_acquire);
   uint64_t python_hash = 0;

@@ -27,6 +27,7 @@
 #include "capture/agent_state.h"
 #include "capture/module_map.h"
 #include "capture/python_stack.h"
+#include "capture/recorder.h"
 
 namespace memscope::capture {
 
@@ -45,9 +46,9 @@ size_t memory_bytes() noexcept;
 const char* prepare(uint32_t limit) noexcept;
 bool prepared() noexcept;
 
-// The node of the calling thread's stack, native and Python, defining what is new to the lane; 0
-// for no stack or where a definition found no slot.
-uint32_t node(Lane& lane) noexcept;
+// The node of the calling thread's stack from `caller` on, native and Python, defining what is new
+// to the lane; 0 for no stack or where a definition found no slot.
+uint32_t node(Lane& lane, const CallerState& caller) noexcept;
 
 // The module of a native frame of this very event.
 bool module_of(const RawFrame& frame, Module* out) noexcept;
@@ -64,9 +65,9 @@ void reset_after_fork() noexcept;
 
 // What a record function asks for: the node of the calling thread's stack, as far as it is wanted
 // and can be had; else 0. HOT PATH.
-inline uint32_t stack_node(Lane& lane) noexcept {
+inline uint32_t stack_node(Lane& lane, const CallerState& caller) noexcept {
   if (__builtin_expect(state.native_frames.load(std::memory_order_relaxed) != 0, 0)) {
-    return native_stack::node(lane);
+    return native_stack::node(lane, caller);
   }
   return python_stack::on() ? python_stack_node(lane) : 0;
 }

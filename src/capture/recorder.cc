@@ -38,7 +38,7 @@ void alloc_event(HookScope& scope, Kind kind, Where where, const void* addr, uin
   if (on) {
     uint32_t stack = 0;
     if (ready(*lane, 3 + sizeof...(Totals))) {
-      stack = stack_node(*lane);
+      stack = stack_node(*lane, scope.caller());
       if (write_hot(*lane, kind, stack, ticks, address, sized, totals...)) {
         ticks = lane->last_ticks;
       } else {
@@ -101,7 +101,8 @@ void count_drop(Lane& lane, Kind kind, uint32_t stack, uint64_t bytes) {
   last.bytes += bytes;
 }
 
-HookScope::HookScope() noexcept : lane_(nullptr), outermost_(true) {
+HookScope::HookScope(const CallerState& caller) noexcept
+    : lane_(nullptr), outermost_(true), caller_(caller) {
   if (__builtin_expect(state.fork_page == nullptr, 0)) {
     outermost_ = false;  // not installed, or stood down
     return;
@@ -156,7 +157,7 @@ void record_oom(HookScope& scope, Where where, uint64_t size, uint64_t allocated
   if (!scope.outermost() || lane == nullptr || !wanted(where)) return;
   BusyScope busy(lane);
   if (!recording() || !ready(*lane, 0)) return;
-  const uint32_t stack = stack_node(*lane);
+  const uint32_t stack = stack_node(*lane, scope.caller());
   write_cold(*lane, OomRecord{.where = where.packed(),
                               .size = size,
                               .allocated = allocated,

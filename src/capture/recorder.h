@@ -2,7 +2,7 @@
 // no allocation, no GIL, no look-up of symbols, whatever the event.
 //
 //   void New_hook(void* self, void* ptr, size_t bytes) {
-//     HookScope scope;                 // RAII: the real function may throw
+//     HookScope scope(MEMSCOPE_CALLER());   // RAII: the real function may throw
 //     original(self, ptr, bytes);
 //     record_alloc(scope, kCpuTensor, ptr, bytes);   // after the real call returned
 //   }
@@ -28,21 +28,41 @@ namespace memscope::capture {
 
 struct Lane;
 
+// Where the function that calls a hook goes on: what the hook's own frame would be unwound to. A
+// walk that begins here need not unwind the agent's own frames.
+struct CallerState {
+  uint64_t pc = 0, sp = 0, fp = 0;  // pc 0: not known, the walk begins where it is asked for
+};
+
+// The state of the caller of the function that this is written in, which it gives a frame pointer.
+// On x86-64 every function that has one keeps its caller's where it points to (System V
+// ABI, 3.2.2).
+#if defined(__x86_64__)
+#define MEMSCOPE_CALLER()                                                                    \
+  (::memscope::capture::CallerState{reinterpret_cast<uint64_t>(__builtin_return_address(0)), \
+                                    reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()),       \
+                                    *static_cast<const uint64_t*>(__builtin_frame_address(0))})
+#else
+#define MEMSCOPE_CALLER() (::memscope::capture::CallerState{})
+#endif
+
 class HookScope {
  public:
-  HookScope() noexcept;
+  explicit HookScope(const CallerState& caller = {}) noexcept;
   ~HookScope() noexcept;
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
 
   bool outermost() const { return outermost_; }
   Lane* lane() const { return lane_; }  // null where the process has none to give
+  const CallerState& caller() const { return caller_; }
 
  private:
   bool enter() noexcept;
 
   Lane* lane_;
   bool outermost_;
+  CallerState caller_;
 };
 
 // A block at `addr` was handed out. Zero sizes are ignored by the callee.

@@ -40,7 +40,7 @@ class ErrnoKept {
 // A hook's scope; taking a thread's first lane must not be seen in errno.
 class Entered {
  public:
-  Entered() { errno = before_; }
+  explicit Entered(const CallerState& caller = {}) : hook(caller) { errno = before_; }
 
  private:
   const int before_ = errno;
@@ -62,14 +62,14 @@ ShadowMap::Block note_free(Entered& scope, const void* block) {
 }
 
 void* on_malloc(size_t size) {
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   void* block = real<void*(size_t)>(real_malloc)(size);
   note_alloc(scope, block, size);
   return block;
 }
 
 void* on_calloc(size_t count, size_t size) {
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   void* block = real<void*(size_t, size_t)>(real_calloc)(count, size);
   note_alloc(scope, block, count * size);  // does not overflow where there is a block
   return block;
@@ -78,8 +78,8 @@ void* on_calloc(size_t count, size_t size) {
 // `size` is 0 where the block is to be freed: glibc, jemalloc and tcmalloc then return null, which
 // is no failure.
 template <typename Call>
-void* resize(void* old, size_t size, Call call) {
-  Entered scope;
+void* resize(const CallerState& caller, void* old, size_t size, Call call) {
+  Entered scope(caller);
   const ShadowMap::Block gone = note_free(scope, old);
   void* block = call();
   if (block != nullptr) {
@@ -92,19 +92,20 @@ void* resize(void* old, size_t size, Call call) {
 }
 
 void* on_realloc(void* old, size_t size) {
-  return resize(old, size, [&] { return real<void*(void*, size_t)>(real_realloc)(old, size); });
+  return resize(MEMSCOPE_CALLER(), old, size,
+                [&] { return real<void*(void*, size_t)>(real_realloc)(old, size); });
 }
 
 void* on_reallocarray(void* old, size_t count, size_t size) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;  // will be refused
-  return resize(old, bytes, [&] {
+  return resize(MEMSCOPE_CALLER(), old, bytes, [&] {
     return real<void*(void*, size_t, size_t)>(real_reallocarray)(old, count, size);
   });
 }
 
 int on_posix_memalign(void** out, size_t alignment, size_t size) {
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   const int error = real<int(void**, size_t, size_t)>(real_posix_memalign)(out, alignment, size);
   if (error == 0) note_alloc(scope, *out, size);
   return error;
@@ -112,7 +113,7 @@ int on_posix_memalign(void** out, size_t alignment, size_t size) {
 
 template <void*& original>
 void* on_aligned(size_t alignment, size_t size) {
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   void* block = real<void*(size_t, size_t)>(original)(alignment, size);
   note_alloc(scope, block, size);
   return block;
@@ -120,7 +121,7 @@ void* on_aligned(size_t alignment, size_t size) {
 
 template <void*& original>
 void* on_paged(size_t size) {
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   void* block = real<void*(size_t)>(original)(size);
   note_alloc(scope, block, size);
   return block;
@@ -141,7 +142,7 @@ void on_free(void* block, Rest... rest) {
 
 template <void*& original, typename... Rest>
 void* on_new(size_t size, Rest... rest) {
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   void* block = real<void*(size_t, Rest...)>(original)(size, rest...);
   note_alloc(scope, block, size);
   return block;
@@ -173,7 +174,7 @@ void* on_mmap(void* wanted, size_t size, int protection, int flags, int file, of
                                                                       flags, file, offset);
   };
   if (by_allocator(__builtin_return_address(0))) return call();
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   const auto note = [&](void* mapping) {
     if (mapping == MAP_FAILED || !is_memory(protection, flags)) return;
     const ErrnoKept kept;
@@ -203,7 +204,7 @@ void* on_mmap(void* wanted, size_t size, int protection, int flags, int file, of
 int on_munmap(void* addr, size_t size) {
   const auto call = [&] { return real<int(void*, size_t)>(real_munmap)(addr, size); };
   if (by_allocator(__builtin_return_address(0))) return call();
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   const int before = errno;
   UnmapScope gone(scope.hook, addr, size);
   errno = before;
@@ -229,7 +230,7 @@ void* on_mremap(void* old, size_t old_size, size_t size, int flags, ...) {
                                                                      wanted);
   };
   if (by_allocator(__builtin_return_address(0))) return call();
-  Entered scope;
+  Entered scope(MEMSCOPE_CALLER());
   const int before = errno;
   UnmapScope gone(scope.hook, old, old_size);
   // At a place that was asked for it replaces what is there.

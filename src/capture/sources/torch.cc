@@ -61,7 +61,7 @@ Function call_on(void*& original) {
 }
 
 void on_new(void* self, void* pointer, size_t bytes) {
-  HookScope scope;
+  HookScope scope(MEMSCOPE_CALLER());
   call_on<NewFunction>(original_new)(self, pointer, bytes);
   if (cpu_on()) record_alloc(scope, kCpuTensor, pointer, bytes);
 }
@@ -73,7 +73,7 @@ void on_delete(void* self, void* pointer) {
 }
 
 void on_cpu_oom(void* self, size_t bytes) {
-  HookScope scope;
+  HookScope scope(MEMSCOPE_CALLER());
   call_on<CpuOomFunction>(original_cpu_oom)(self, bytes);
   record_oom(scope, kCpuTensor, bytes, 0, 0);
 }
@@ -82,7 +82,7 @@ void on_cpu_oom(void* self, size_t bytes) {
 // the allocator's lock, for a mapping before it is unmapped.
 void on_report(void*& original, void* pointer, int64_t bytes, size_t total_allocated,
                size_t total_reserved, C10Device device) {
-  HookScope scope;
+  HookScope scope(MEMSCOPE_CALLER());
   const auto real = call_on<ReportFunction>(original);
   if (is_cpu(device)) {
     // Inside New and Delete, `scope` is not the outermost and these two do nothing. Where those are
@@ -108,7 +108,7 @@ void on_report(void*& original, void* pointer, int64_t bytes, size_t total_alloc
 
 void on_report_oom(void*& original, int64_t bytes, size_t total_allocated, size_t total_reserved,
                    C10Device device) {
-  HookScope scope;
+  HookScope scope(MEMSCOPE_CALLER());
   call_on<ReportOomFunction>(original)(bytes, total_allocated, total_reserved, device);
   if (!is_cpu(device) && !can_record(device)) return;
   record_oom(scope, is_cpu(device) ? kCpuTensor : pool_of(device), static_cast<uint64_t>(bytes),
