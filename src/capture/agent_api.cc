@@ -282,6 +282,7 @@ __attribute__((constructor)) void on_load() {
   other_copy = find_other_copy();
   if (other_copy != nullptr) return;
   clock_init();
+  for (ShadowMap* map : {&state.shadow, &state.host, &state.mappings}) map->set_origin(ticks_now());
   if (!settings_io::from_environment()) return;  // API mode: Python tells us what to do
   environment::remember();
   if (environment::followed()) elf_patch::add(exec_hooks::hooks());

@@ -29,7 +29,7 @@ struct DropCount {
   uint64_t count = 0, bytes = 0;
 };
 
-struct Lane {
+struct alignas(128) Lane {
   // -- written by the owning thread alone --
   uint64_t* cursor = nullptr;  // where the next record goes; null without a slot
   uint64_t* end = nullptr;

@@ -24,7 +24,7 @@
 
 namespace memscope::capture {
 
-class WalkMemo {
+class alignas(128) WalkMemo {
  public:
   // walk_native(), by what is noted, and noting anew. One thread's own.
   template <typename LookUp, typename Visit>
