@@ -91,7 +91,7 @@ export class ReportTransport implements Transport {
     if (name === 'search') return { results: [] };
     if (name === 'locate') return { block: null, from: 0, to: 0, total: 0, summary: null };
     if (name === 'status') {
-      return { generation: 1, state: 'ready', progress: 1, growing: false, error: null, diagnosis: 'ready' };
+      return { generation: 1, state: 'ready', progress: 1, growing: false, error: null, diagnosis: 'ready', names: 'ready' };
     }
     return this.find(name, parameters).json;
   }

@@ -9,6 +9,8 @@ export interface Status {
   growing: boolean;
   error: string | null;
   diagnosis: 'running' | 'ready' | 'failed';
+  /** Whether native frames have their names: sites have other numbers then. */
+  names: 'running' | 'ready';
   /** Where it was asked for: what \`session\` would say, null while there is none. */
   session?: Session | null;
 }

@@ -146,6 +146,8 @@ export const en = {
   'timeline.lane.steps': 'Steps',
   'timeline.lane.phases': 'Phases',
   'timeline.lane.marks': 'Marks',
+  'timeline.lane.more': '{0} more: {1}',
+  'timeline.lane.fewer': 'fewer',
   'timeline.overview': 'Whole run: drag to choose a window',
   'timeline.line.allocated': 'Allocated',
   'timeline.line.reserved': 'Reserved',

@@ -142,6 +142,8 @@ export const zh: Record<keyof typeof en, string> = {
   'timeline.lane.steps': '步',
   'timeline.lane.phases': '阶段',
   'timeline.lane.marks': '标记',
+  'timeline.lane.more': '还有 {0} 条：{1}',
+  'timeline.lane.fewer': '收起',
   'timeline.overview': '整个运行：拖动选择窗口',
   'timeline.line.allocated': '已分配',
   'timeline.line.reserved': '已预留',

@@ -277,7 +277,7 @@ function TileView({ tile, slot, data, difference, look, found, shape }: {
     >
       {tile.width > 34 && tile.height > 13 && (
         <>
-          <span>{shorten(label, Math.max(4, Math.floor(tile.width / 5)))}</span>
+          <span>{shorten(label, 200)}</span>
           {tile.width > 110 && <b>{amount}</b>}
         </>
       )}

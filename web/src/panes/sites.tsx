@@ -20,12 +20,26 @@ import { onlyWindow, sortText } from './filters';
 import { WindowSwitch } from './window_switch';
 
 const kBeside = 420; // the source beside the table, at most
+const kBesideNarrow = 340;
 const chosenRow = signal<SiteRow | null>(null);
 
 /** Narrower than this the statement stands below its place, and the numbers move together. */
 const kRoomy = 1160;
 
-function columns(narrow: boolean): GridColumn<SiteRow>[] {
+/** What goes first where there is no room: nothing is cut off, and nothing hides behind a scroll bar. */
+const kDispensable = ['alloc_bytes', 'lifetime_ns', 'allocs', 'peak_bytes', 'live_blocks'];
+
+function columns(narrow: boolean, room: number): GridColumn<SiteRow>[] {
+  const all = allColumns(narrow);
+  const least = (): number => all.reduce((sum, column) => sum + Number(/\d+/.exec(column.track)?.[0] ?? 0), 24);
+  for (const key of kDispensable) {
+    if (least() <= room) break;
+    all.splice(all.findIndex((column) => column.key === key), 1);
+  }
+  return all;
+}
+
+function allColumns(narrow: boolean): GridColumn<SiteRow>[] {
   const track = (roomy: number, tight: number): string => `${narrow ? tight : roomy}px`;
   return [
     {
@@ -82,11 +96,12 @@ export function SitesPane() {
   const t1 = window ? Math.ceil(window[1]) : null;
   const narrow = width > 0 && width - (site === null ? 0 : kBeside) < kRoomy;
   const chosen = chosenRow.value?.site === site ? chosenRow.value : null;
+  const beside = chosen ? Math.min(globalThis.innerWidth <= 1180 ? kBesideNarrow : kBeside, width * 0.45) : 0;
   return (
     <div class={narrow ? 'split narrow' : 'split'} ref={frame}>
       <Grid<SiteRow>
         label={t('tab.sites')}
-        columns={columns(narrow)}
+        columns={columns(narrow, width > 0 ? width - beside : 9999)}
         rowHeight={narrow ? 42 : 26}
         rowsKey={[here.id, sort, find, t0, t1].join('|')}
         generation={edition.value}

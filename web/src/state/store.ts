@@ -236,6 +236,7 @@ async function frameWedge(target: Pool, index: number, verdict: Verdict): Promis
 // The view that the server's opening made. While it is untouched a better one may replace it: the
 // diagnosis may come later than the picture.
 let opened: string | null = null;
+const linked = globalThis.location.hash;
 
 function showOpening(open: Session): void {
   const first = opened === null;
@@ -264,6 +265,13 @@ async function refresh(): Promise<void> {
     const today = known?.generation === now.generation && (known.diagnosis !== null || now.diagnosis !== 'ready');
     const open = known && today ? known : await ask<Session>('session');
     if (before && before.diagnosis !== now.diagnosis) forget();
+    // Named frames make other sites: what was chosen among the old ones means nothing now. A link's are the new ones'.
+    if (before?.names === 'running' && now.names === 'ready' && before.generation !== now.generation) {
+      const link = decodeView(linked);
+      if (view.value.site !== link.site) patch({ site: null });
+      if (view.value.zoom !== link.zoom) patch({ zoom: '' });
+      if (view.value.hidden.join() !== link.hidden.join()) patch({ hidden: [] });
+    }
     batch(() => {
       session.value = open;
       showOpening(open);
@@ -285,7 +293,7 @@ export function follow(): Promise<void> {
       if (rest >= 2) failure.value = String(error);
     }
     const now = status.value;
-    const settled = now?.state === 'ready' && !now.growing && now.diagnosis !== 'running' && rest === 0;
+    const settled = now?.state === 'ready' && !now.growing && now.diagnosis !== 'running' && now.names !== 'running' && rest === 0;
     if (!settled) setTimeout(() => void tick(), now?.state === 'ready' ? 1000 : 50);
   };
   const begun = tick();

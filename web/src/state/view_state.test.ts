@@ -12,6 +12,7 @@ const kElsewhere: ViewState = {
   colour: 'owner',
   sample: 'floor',
   tidy: false,
+  parts: true,
   hidden: [0, 3, 7],
   tab: 'composition',
   verdict: '3f9a1c20',

@@ -45,6 +45,8 @@ export interface ViewState {
   colour: Colour;
   sample: Sample;
   tidy: boolean;
+  /** Curves of what the process's memory is made of, below the others. */
+  parts: boolean;
   /** Classes of the legend that are switched off. */
   hidden: readonly number[];
   tab: Tab;
@@ -84,6 +86,7 @@ export const kOpening: ViewState = {
   colour: 'site',
   sample: 'peak',
   tidy: true,
+  parts: false,
   hidden: [],
   tab: 'sites',
   verdict: null,
@@ -129,6 +132,7 @@ export function encodeView(view: ViewState): string {
   text('colour', view.colour, kOpening.colour);
   text('sample', view.sample, kOpening.sample);
   if (!view.tidy) parts.set('tidy', '0');
+  if (view.parts) parts.set('parts', '1');
   list('hide', view.hidden);
   text('tab', view.tab, kOpening.tab);
   text('verdict', view.verdict, null);
@@ -204,6 +208,7 @@ export function decodeView(fragment: string): ViewState {
     colour: one('colour', kColours, kOpening.colour),
     sample: one('sample', kSamples, kOpening.sample),
     tidy: parts.get('tidy') !== '0',
+    parts: parts.get('parts') === '1',
     hidden: list('hide'),
     tab: one('tab', kTabs, kOpening.tab),
     verdict: short('verdict'),

@@ -38,6 +38,10 @@ export function accusedOf(from: Pool | null): ReadonlyMap<number, number> {
 /** Curves of pools that have no pane: more would leave the pictures no room. */
 const kCurves = 3;
 
+/** Of those that only say what another is made of: seven lanes would leave the picture no room. */
+const isPart = (name: string): boolean => /^(rss|cgroup|agent)\.|^swap$/.test(name);
+export const partNames = (): string[] => (input.value?.counters ?? []).map((counter) => counter.name).filter(isPart);
+
 /** The series of the panes, then what else is known of the process. */
 export function seriesKeys(): string[] {
   const here = pool.value;
@@ -51,6 +55,7 @@ export function seriesKeys(): string[] {
   keys.push(...others.slice(0, Math.max(kCurves + 1 - shown.length, 0)).map((other) => `allocated:${other.id}`));
   const devices = new Set(shown.map((one) => one.device));
   from.counters.forEach((counter, index) => {
+    if (isPart(counter.name) && !view.value.parts) return;
     if ((counter.device === null || devices.has(counter.device)) && keys.length < 28) keys.push(`counter:${from.id}:${index}`);
   });
   return keys;

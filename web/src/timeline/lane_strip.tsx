@@ -5,10 +5,10 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
 import { t } from '../i18n';
-import { focusPool, input, jumpTo, kShortestTime, pointerTime, pool, shownPools, timeWindow, togglePane, wholeTime } from '../state/store';
+import { focusPool, input, jumpTo, kShortestTime, patch, pointerTime, pool, shownPools, timeWindow, togglePane, view, wholeTime } from '../state/store';
 import { theme } from '../ui/theme';
 import { kGutter, kMargin } from './chart';
-import { lanes, lineData, plotWidth, seriesKeys } from './data';
+import { lanes, lineData, partNames, plotWidth, seriesKeys } from './data';
 import { hovered } from './hover';
 import { type CounterLane, LaneCanvas, laneHit, laneRows, type Row, rowsHeight } from './lanes';
 import { laneColours, lineLook } from './look';
@@ -25,7 +25,11 @@ export function LaneStrip({ frame }: { frame: RefObject<HTMLElement> }) {
     const undo = [follow(element), attach(element, outer)];
     return () => undo.forEach((step) => step());
   }, []);
-  return <canvas class="lanes" ref={canvas} />;
+  return (
+    <div class="lane-room">
+      <canvas class="lanes" ref={canvas} />
+    </div>
+  );
 }
 
 // What no pane draws. All that will be asked for has its place from the start: the pictures above
@@ -43,13 +47,19 @@ function curves(): CounterLane[] {
     }));
 }
 
+function moreText(): string | null {
+  const names = partNames();
+  if (names.length === 0) return null;
+  return view.value.parts ? `▾ ${t('timeline.lane.fewer')}` : `▸ ${t('timeline.lane.more', names.length, names.join(', '))}`;
+}
+
 function follow(canvas: HTMLCanvasElement): () => void {
   const lane = new LaneCanvas(canvas);
   return effect(() => {
     void theme.value;
     const from = input.value;
     const there = { phases: (from?.phases ?? 0) > 0, marks: (from?.marks ?? 0) + (from?.ooms ?? 0) > 0 };
-    const labels = { steps: t('timeline.lane.steps'), phases: t('timeline.lane.phases'), marks: t('timeline.lane.marks') };
+    const labels = { steps: t('timeline.lane.steps'), phases: t('timeline.lane.phases'), marks: t('timeline.lane.marks'), more: moreText() };
     const rows = laneRows(there, curves(), labels);
     rowsOnScreen = rows;
     canvas.style.height = `${rowsHeight(rows)}px`;
@@ -71,7 +81,8 @@ function attach(canvas: HTMLCanvasElement, outer: HTMLElement): () => void {
   };
   canvas.addEventListener('click', (event) => {
     const { item } = find(event);
-    if (item?.pool !== undefined) {
+    if (item?.lane === 'more') patch({ parts: !view.peek().parts });
+    else if (item?.pool !== undefined) {
       togglePane(item.pool);
       focusPool(item.pool);
     } else if (item && item.end > item.begin) {
@@ -82,7 +93,7 @@ function attach(canvas: HTMLCanvasElement, outer: HTMLElement): () => void {
     const { at, item, inside } = find(event);
     pointerTime.value = inside ? at : null;
     const bounds = outer.getBoundingClientRect();
-    hovered.value = item
+    hovered.value = item && item.lane !== 'more'
       ? { pool: pool.value?.id ?? 0, x: event.clientX - bounds.left, y: event.clientY - bounds.top, time: at, bytes: 0, hit: null, floor: false, lane: item }
       : null;
   }, { signal: control.signal });

@@ -35,11 +35,13 @@ export interface LaneLabels {
   steps: string;
   phases: string;
   marks: string;
+  /** What a click would show or hide; null: nothing. */
+  more: string | null;
 }
 
 /** Something in a lane, where the pointer can find it. */
 export interface LaneItem {
-  lane: 'steps' | 'phases' | 'marks' | 'oom' | 'gap' | 'counter';
+  lane: 'steps' | 'phases' | 'marks' | 'oom' | 'gap' | 'counter' | 'more';
   begin: number;
   end: number;
   text: string;
@@ -48,7 +50,7 @@ export interface LaneItem {
 }
 
 export interface Row {
-  kind: 'steps' | 'phases' | 'marks' | 'counter';
+  kind: 'steps' | 'phases' | 'marks' | 'counter' | 'more';
   label: string;
   top: number;
   height: number;
@@ -72,6 +74,7 @@ export function laneRows(there: LanesThere, counters: readonly CounterLane[], la
   if (there.phases) add('phases', labels.phases, kLaneHeight);
   if (there.marks) add('marks', labels.marks, kLaneHeight);
   for (const counter of counters) add('counter', counter.label, kCounterHeight, counter);
+  if (labels.more !== null) add('more', labels.more, kLaneHeight);
   return rows;
 }
 
@@ -112,6 +115,11 @@ export class LaneCanvas {
     const x = (t: number): number => kGutter + (t - time[0]) * scale;
     for (const row of rows) {
       context.fillStyle = colours.faint;
+      if (row.kind === 'more') {
+        context.textAlign = 'left';
+        context.fillText(row.label, kGutter + 4, row.top + row.height / 2, right - kGutter - 8);
+        continue;
+      }
       context.textAlign = 'right';
       context.fillText(shorten(row.label, 13), kGutter - 8, row.top + row.height / 2, kGutter - 12);
       context.save();
@@ -201,7 +209,8 @@ export class LaneCanvas {
     context.strokeStyle = colours.grid;
     context.lineWidth = 1;
     context.strokeRect(0, bottom + 0.5, this.canvas.clientWidth, 0);
-    const text = formatBytes(top);
+    if (values.length === 0) return;
+    const text = formatBytes(Math.max(...values));
     context.fillStyle = colours.ground;
     context.globalAlpha = 0.8;
     context.fillRect(kGutter + 2, row.top + 1, context.measureText(text).width + 5, 14);
@@ -235,6 +244,7 @@ export function laneHit(
     const { pool, label } = row.counter;
     return pool === null ? null : { lane: 'counter', begin: t, end: t, text: label, pool };
   }
+  if (row.kind === 'more') return { lane: 'more', begin: t, end: t, text: row.label };
   if (!lanes) return null;
   if (row.kind === 'steps') {
     const step = lanes.steps.find((candidate) => t >= candidate.begin && t < candidate.end);

@@ -152,6 +152,8 @@ function mount(id: number, host: HTMLElement, outer: HTMLElement, state: PaneSta
       const [width, height] = state.size.value;
       const { colour, order, sample, tidy, site } = view.value;
       const hidden = isChosen() ? view.value.hidden : [];
+      // Too small for a picture: nobody waits for it.
+      if (width > 0 && (width < 100 || height < 40)) pictureDone(false);
       if (!here || !open || width < 100 || height < 40) return;
       if (!known && hidden.length > 0) return; // which classes are left the legend says
       const area = plotArea(width, height, state.last.value);

@@ -57,7 +57,7 @@ const kColours = Uint32Array.from([0xff000000, 0xff0000ff, 0xff00ff00, 0xffff000
 const paint = (graph: Graph): Uint32Array => rasterGraph(graph, 10, 100, { colours: kColours, floor: false });
 
 describe('the lanes', () => {
-  const labels = { steps: 'Steps', phases: 'Phases', marks: 'Marks' };
+  const labels = { steps: 'Steps', phases: 'Phases', marks: 'Marks', more: null };
   const curve = { label: 'npu:0 driver', values: [], time: [0, 1] as const, pool: 3 };
   it('have their places by what the input has, whatever the window shows', () => {
     expect(laneRows({ phases: false, marks: false }, [], labels).map((row) => row.kind)).toEqual(['steps']);
@@ -65,6 +65,12 @@ describe('the lanes', () => {
     expect(rows.map((row) => row.kind)).toEqual(['steps', 'phases', 'marks', 'counter']);
     // One below the other, without gaps.
     rows.slice(1).forEach((row, i) => expect(row.top).toBe((rows[i]?.top ?? 0) + (rows[i]?.height ?? 0)));
+  });
+  it('end with what a click would bring', () => {
+    const rows = laneRows({ phases: false, marks: false }, [curve], { ...labels, more: '▸ 6 more' });
+    const last = rows[rows.length - 1];
+    expect(last?.kind).toBe('more');
+    expect(laneHit(null, rows, 0.5, (last?.top ?? 0) + 1, 0)?.lane).toBe('more');
   });
   it('tell whose curve was clicked before its values are there', () => {
     const rows = laneRows({ phases: false, marks: false }, [curve], labels);
