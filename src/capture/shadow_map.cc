@@ -12,7 +12,7 @@ namespace {
 // which the upper half is taken, is spread over any count.
 [[gnu::always_inline]] inline size_t bucket_of(uint64_t addr, size_t choice, size_t count) {
   constexpr uint64_t kFactors[] = {0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u, 0xC2B2AE3D27D4EB4Fu};
-  constexpr unsigned kRegionBits = 16, kBucketBits = 10;  // 64 buckets a region
+  constexpr unsigned kRegionBits = 16, kBucketBits = 8;  // 256 buckets a region
   const uint64_t spread = choice == 0 ? addr >> kRegionBits : addr;
   const size_t at = (spread * kFactors[choice] >> 32) * count >> 32;
   if (choice != 0) return at;
@@ -130,6 +130,11 @@ ShadowMap::Bucket* ShadowMap::segment_at(size_t segment) {
   return fresh;
 }
 
+// Where blocks of a region were placed last: most others of it are there too.
+std::atomic<uint8_t>& ShadowMap::hint_of(uint64_t addr) {
+  return hints_[(addr >> 16) * 0x9E3779B97F4A7C15u >> (64 - kHintBits)];
+}
+
 // -- what is asked for ----------------------------------------------------------------------------
 
 void ShadowMap::insert(uint64_t addr, uint64_t sized, uint64_t birth) noexcept {
@@ -155,16 +160,27 @@ void ShadowMap::insert_fresh(uint64_t addr, uint64_t sized, uint64_t birth) noex
 void ShadowMap::place_new(const Block& block) {
   const Packed words = packed(block);
   if (__builtin_expect(words.head == kFree, 0)) return insert_wide(block);
+  std::atomic<uint8_t>& hint = hint_of(block.addr);
+  const size_t likely = hint.load(std::memory_order_relaxed);
+  Place place = find_or_claim(block.addr, likely);
+  if (__builtin_expect(place.bucket != nullptr, 1)) return fill(place, words);
   const size_t newest = newest_.load(std::memory_order_acquire);
-  Place place = find_or_claim(block.addr, newest);
-  for (size_t older = 1; place.bucket == nullptr && older < kTried && older <= newest; ++older) {
-    place = find_or_claim(block.addr, newest - older);
+  size_t segment = newest;
+  for (size_t older = 0; older < kTried && older <= newest; ++older) {
+    segment = newest - older;
+    if (segment != likely) place = find_or_claim(block.addr, segment);
+    if (place.bucket != nullptr) break;
   }
   for (size_t next = newest + 1; place.bucket == nullptr && next < kSegments; ++next) {
-    place = find_or_claim(block.addr, next);
+    segment = next;
+    place = find_or_claim(block.addr, segment);
   }
-  if (place.bucket != nullptr) return fill(place, words);
-  lost_.fetch_add(1, std::memory_order_relaxed);
+  if (place.bucket == nullptr) {
+    lost_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  hint.store(static_cast<uint8_t>(segment), std::memory_order_relaxed);
+  fill(place, words);
 }
 
 bool ShadowMap::contains(uint64_t addr) const noexcept {
@@ -175,10 +191,15 @@ bool ShadowMap::contains(uint64_t addr) const noexcept {
 }
 
 bool ShadowMap::erase(uint64_t addr, Block* gone) noexcept {
-  const size_t newest = newest_.load(std::memory_order_acquire);
-  for (size_t segment = newest + 1; segment-- > 0;) {
-    const Place place = find(addr, segment);
-    if (place.bucket == nullptr) continue;
+  const size_t likely = hint_of(addr).load(std::memory_order_relaxed);
+  Place place = find(addr, likely);
+  if (place.bucket == nullptr) {
+    for (size_t segment = newest_.load(std::memory_order_acquire) + 1;
+         segment-- > 0 && place.bucket == nullptr;) {
+      if (segment != likely) place = find(addr, segment);
+    }
+  }
+  if (place.bucket != nullptr) {
     std::atomic<uint64_t>& head = place.bucket->head[place.index];
     if (gone != nullptr) *gone = unpacked(place, head.load(std::memory_order_relaxed));
     head.store(kFree, std::memory_order_release);

@@ -2,7 +2,7 @@
 // hooks are in, recorded or not, so that a recording can begin with what is already alive.
 // HOT PATH: two cache lines and one compare-and-swap an event; no lock, no shared counter, no move.
 //
-//   segment 0  [bucket x 1024]  segment 1  [bucket x 512]  segment 2  [bucket x 768]  ...
+//   segment 0  [bucket x 4096]  segment 1  [bucket x 2048]  segment 2  [bucket x 3072]  ...
 //                                             each half as large as all before it together
 //   bucket     128 bytes, 7 blocks of 18:
 //     head[7]  address, 48 | size 0-15          0 free, 1 being written
@@ -10,19 +10,19 @@
 //     rest[7]  where's place in the list, 5 | size 24-34            spilled
 //
 // An address has three buckets in a segment; the next one is used, and looked at, only where the
-// last was once full (`spilled`). The first is by place: what lies in one KiB shares a bucket, and
-// 64 KiB are a run of them, so that threads whose allocator keeps them apart write different cache
-// lines. The others are spread. Insertions try the newest segments, newest first, and then add one.
+// last was once full (`spilled`). The first is by place: 256 bytes of memory share a bucket, 64 KiB
+// are a run of them, so that threads whose allocator keeps them apart write different cache lines.
+// The others are spread. Insertions try the segment that took the last block of the same 64 KiB
+// (hints_), then the newest ones, newest first, and then add one; look-ups likewise.
 // Two threads never write one address at once: its allocator gives it to one of them. Different
 // addresses meet only when claiming a free place, which the swap settles. An address that is
 // already there (its free was unseen) is overwritten.
 //
 // Guarantees
-//  * Memory: 18.3 B a place. A segment is begun when nearly all places of the newest ones are
-//    taken, and is a third of all then. Measured (shadow_map_test.cc,
-//    tests/hostile/test_memory.py): 22 to 34 B a live block while a program grows, at most 44 below
-//    100,000 blocks of 32 bytes; no more where blocks come and go. The first segment's 128 KiB are
-//    touched as they are needed.
+//  * Memory: 512 KiB for the first 28 thousand blocks, touched as they come; then 18.3 B a place,
+//    where a segment is begun when nearly all places of the newest ones are taken, and is a third
+//    of all then. Measured (shadow_map_test.cc, tests/hostile/test_memory.py): 20 to 40 B a live
+//    block while a program grows, and no more where blocks come and go.
 //  * A block that does not fit into 18 bytes (32 GiB and more; an address beyond 48 bits; a birth
 //    before the origin) goes to a list of kWide such blocks.
 //  * Where no place can be had, the block is counted in lost(), and is missing from later
@@ -83,12 +83,13 @@ class ShadowMap {
   static constexpr size_t kPlaces = 7;
   static constexpr size_t kSegments = 32;
   static constexpr size_t kTried = 8, kChoices = 3;
+  static constexpr unsigned kHintBits = 10;
   static constexpr size_t kWide = 64, kWheres = 31;
   static constexpr unsigned kAddrBits = 48, kBirthBits = 56, kSizeBits = 35;
 
   // Whole pages of 32 buckets.
   static constexpr std::array<size_t, kSegments> kBuckets = [] {
-    std::array<size_t, kSegments> counts{1024};
+    std::array<size_t, kSegments> counts{4096};
     size_t sum = counts[0];
     for (size_t s = 1; s < kSegments; ++s) {
       counts[s] = sum / 2 / 32 * 32;
@@ -126,6 +127,7 @@ class ShadowMap {
   // The place that stands for `where` in a block's words; kWheres where the list is full.
   unsigned place_of(uint16_t where);
 
+  std::atomic<uint8_t>& hint_of(uint64_t addr);
   Place find(uint64_t addr, size_t segment) const;
   Place find_or_claim(uint64_t addr, size_t segment);
   static Place find_or_claim(uint64_t addr, Bucket& bucket);
@@ -141,6 +143,7 @@ class ShadowMap {
   std::atomic<uint32_t> any_wide_ = 0;          // there has ever been one
   std::atomic<Bucket*> segments_[kSegments] = {};
   std::atomic<size_t> newest_ = 0;
+  std::atomic<uint8_t> hints_[size_t{1} << kHintBits] = {};
   std::atomic<uint64_t> lost_ = 0;
   Wide wide_[kWide] = {};
 };
