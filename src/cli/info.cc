@@ -38,7 +38,8 @@ std::string help_text() {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  return "Says what is in a run, a trace, a csv or a db: who was traced, how it ended,\n"
+  return "Says what is in a run, a trace, a csv, a db or a snapshot: who was traced, how it "
+         "ended,\n"
          "what was dropped, what was switched off and why, where the files lie, which\n"
          "child processes were not traced.\n"
          "\n"
@@ -99,7 +100,8 @@ std::string words(std::string_view name) {
 
 void add_completeness(const TraceSummary& s, Rows& rows) {
   if (s.complete()) {
-    rows.row("complete", "yes: no event dropped, none before the hooks came");
+    rows.row("complete", s.pools.empty() ? "yes: no event dropped, none before the hooks came"
+                                         : "yes: the history goes back to the first block");
   } else {
     std::vector<std::string> why;
     if (s.info.dropped_events() != 0) {
@@ -112,7 +114,16 @@ void add_completeness(const TraceSummary& s, Rows& rows) {
           "{} dropped ({})", format_plural(static_cast<int64_t>(s.info.dropped_events()), "event"),
           kinds));
     }
-    if (s.info.preexisting != 0) {
+    uint64_t older = 0, entries = 0;
+    for (const TraceSummary::Pool& pool : s.pools) {
+      older += pool.older;
+      entries += pool.entries;
+    }
+    if (!s.pools.empty() && entries == 0) why.emplace_back("no history was recorded");
+    if (older != 0) {
+      why.push_back(format_plural(static_cast<int64_t>(older), "block") +
+                    " older than the history");
+    } else if (s.info.preexisting != 0) {
       why.push_back(format_plural(static_cast<int64_t>(s.info.preexisting), "block") +
                     " older than the hooks");
     }
@@ -132,6 +143,27 @@ std::string file_text(const TraceSummary::File& file) {
   return file.path.empty()
              ? "none"
              : fmt::format("{} ({})", file.path, format_bytes(static_cast<int64_t>(file.bytes)));
+}
+
+// "34 segments, 486.0 MiB reserved; 645 blocks, 397.1 MiB allocated (389.5 MiB requested); ..."
+std::string pool_text(const TraceSummary::Pool& pool) {
+  const auto bytes = [](uint64_t number) { return format_bytes(static_cast<int64_t>(number)); };
+  const auto plural = [](uint64_t number, std::string_view word) {
+    return format_plural(static_cast<int64_t>(number), word);
+  };
+  std::string text =
+      fmt::format("{}, {} reserved; {}, {} allocated ({} requested)",
+                  plural(pool.segments, "segment"), bytes(pool.reserved),
+                  plural(pool.blocks, "block"), bytes(pool.allocated), bytes(pool.requested));
+  if (pool.active != pool.allocated) {
+    text += fmt::format(", {} freed but in use on another stream",
+                        bytes(pool.active - std::min(pool.active, pool.allocated)));
+  }
+  if (pool.workspace != 0) text += fmt::format("; workspaces {}", bytes(pool.workspace));
+  if (pool.entries == 0) return text + "; no history was recorded";
+  text += fmt::format("; history of {}", plural(pool.entries, "entry"));
+  if (pool.older != 0) text += fmt::format(", {} older than it", plural(pool.older, "block"));
+  return text;
 }
 
 std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
@@ -171,6 +203,7 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
                          count(s.rows->used), count(s.rows->unused), count(s.rows->bad)),
              s.rows->bad != 0);
   }
+  for (const TraceSummary::Pool& pool : s.pools) rows.row(pool.device, pool_text(pool));
   std::string counts;
   for (const auto& [name, count] : s.events) {
     counts +=
@@ -217,7 +250,9 @@ int info_command(const std::vector<std::string>& words) {
   describe(app, arguments);
   if (const auto over = parse_or_help(app, "info", words, arguments.help, help_text)) return *over;
   if (arguments.inputs.empty()) {
-    return fail("info: no input; give a run's directory, a trace, a csv or a db, see info --help");
+    return fail(
+        "info: no input; give a run's directory, a trace, a csv, a db or a snapshot, see info "
+        "--help");
   }
   auto paths = expand_inputs(arguments.inputs, arguments.all_runs);
   if (!paths) return fail(paths.error().message);

@@ -47,7 +47,7 @@ bool is_input(const std::string& path) {
     case FileKind::kCsv:
     case FileKind::kPythonTrace:
     case FileKind::kDb:
-    case FileKind::kPickle:
+    case FileKind::kSnapshot:
       return true;
     default:
       return false;

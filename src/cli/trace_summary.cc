@@ -74,6 +74,19 @@ Json json_of(const TraceSummary& s) {
   if (s.rows) {
     rows = Json{{"used", s.rows->used}, {"unused", s.rows->unused}, {"bad", s.rows->bad}};
   }
+  Json pools = Json::array();
+  for (const TraceSummary::Pool& pool : s.pools) {
+    pools.push_back(Json{{"device", pool.device},
+                         {"segments", pool.segments},
+                         {"blocks", pool.blocks},
+                         {"reserved", pool.reserved},
+                         {"allocated", pool.allocated},
+                         {"active", pool.active},
+                         {"requested", pool.requested},
+                         {"workspace", pool.workspace},
+                         {"entries", pool.entries},
+                         {"older", pool.older}});
+  }
   return Json{{"path", s.path},
               {"kind", s.kind},
               {"process", s.info.process ? json_of(*s.info.process) : Json(nullptr)},
@@ -85,6 +98,7 @@ Json json_of(const TraceSummary& s) {
               {"trace", json_of(s.trace)},
               {"slab", json_of(s.slab)},
               {"rows", std::move(rows)},
+              {"pools", std::move(pools)},
               {"first_ns", s.first_ns},
               {"last_ns", s.last_ns},
               {"events", Json(s.events)},
@@ -170,7 +184,32 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
   return summary;
 }
 
-// A process of a csv or db.
+void add_pools(const SnapshotFile& file, TraceSummary& summary) {
+  for (size_t i = 0; i < file.devices.size(); ++i) {
+    const PoolHistory& device = file.devices[i];
+    TraceSummary::Pool pool{.device = device_name(device.device),
+                            .segments = device.segments.size(),
+                            .entries = device.entries.size()};
+    for (const PoolSegment& segment : device.segments) {
+      if (segment.workspace) {
+        pool.workspace += segment.size;
+        continue;
+      }
+      pool.reserved += segment.size;
+      pool.allocated += segment.allocated;
+      pool.active += segment.active;
+      pool.requested += segment.requested;
+    }
+    for (const PoolBlock& block : device.blocks) {
+      pool.blocks += block.state == PoolBlockState::kAllocated && !block.workspace ? 1 : 0;
+    }
+    if (!device.entries.empty()) pool.older = file.starts[i].blocks.size();
+    summary.pools.push_back(std::move(pool));
+  }
+  summary.whole = file.has_traces && file.older == 0;
+}
+
+// A process of a csv or db, or a snapshot.
 TraceSummary summarize_import(Input& input) {
   TraceSummary summary;
   const InputInfo info = input.info();
@@ -180,8 +219,10 @@ TraceSummary summarize_import(Input& input) {
   summary.info.process = info.process;
   summary.info.ended = info.ended;
   summary.info.configs = info.settings;
-  const ImportedFile& file = *input.imported_file();
-  summary.rows = TraceSummary::Rows{file.rows - file.unused, file.unused, file.bad_rows};
+  if (const ImportedFile* file = input.imported_file()) {
+    summary.rows = TraceSummary::Rows{file->rows - file->unused, file->unused, file->bad_rows};
+  }
+  if (const SnapshotFile* file = input.snapshot()) add_pools(*file, summary);
   std::array<uint64_t, 256> records{};
   uint64_t allocs = 0, frees = 0;
   input.visit([&](auto& source) {

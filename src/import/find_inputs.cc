@@ -6,6 +6,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "import/byte_stream.h"
 #include "import/columns.h"
 #include "trace/input_file.h"
 #include "trace/layout.h"
@@ -35,9 +36,12 @@ std::vector<fs::path> entries_in(const fs::path& directory, bool directories) {
 void add_dumps_in(const fs::path& directory, std::vector<fs::path>& dumps) {
   for (fs::path& file : entries_in(directory, false)) {
     const std::string suffix = file.extension().string();
-    const FileKind kind =
-        suffix == ".csv" || suffix == ".db" ? file_kind(file) : FileKind::kUnknown;
-    if (kind == FileKind::kCsv || kind == FileKind::kDb) dumps.push_back(std::move(file));
+    const bool maybe =
+        suffix == ".csv" || suffix == ".db" || suffix == ".pickle" || suffix == ".pkl";
+    const FileKind kind = maybe ? file_kind(file) : FileKind::kUnknown;
+    if (kind == FileKind::kCsv || kind == FileKind::kDb || kind == FileKind::kSnapshot) {
+      dumps.push_back(std::move(file));
+    }
   }
 }
 
@@ -64,6 +68,19 @@ std::vector<fs::path> dumps_of(const fs::path& directory) {
 
 }  // namespace
 
+namespace {
+
+// Protocols 2 to 5, or JSON.
+bool starts_snapshot(std::string_view start) {
+  if (start.size() < 2) return false;
+  const auto protocol = static_cast<uint8_t>(start[1]);
+  if (static_cast<uint8_t>(start[0]) == 0x80) return protocol >= 2 && protocol <= 5;
+  constexpr std::string_view kInside = "\"{[ \r\n\t";
+  return (start[0] == '{' || start[0] == '[') && kInside.find(start[1]) != std::string_view::npos;
+}
+
+}  // namespace
+
 FileKind file_kind(const fs::path& path) {
   const auto file = InputFile::open(path);
   if (!file) return FileKind::kUnknown;
@@ -76,9 +93,14 @@ FileKind file_kind(const fs::path& path) {
   using namespace std::string_view_literals;
   if (start.starts_with("SQLite format 3\0"sv)) return FileKind::kDb;
   if (start.starts_with("\xFF\xFE"sv) || start.starts_with("\xFE\xFF"sv)) return FileKind::kUtf16;
-  if (start.starts_with("PK\x03\x04"sv) || start.starts_with("\x80\x02"sv) ||
-      start.starts_with("\x80\x04"sv) || start.starts_with("\x80\x05"sv)) {
-    return FileKind::kPickle;
+  if (start.starts_with("PK\x03\x04"sv)) return FileKind::kZip;
+  if (starts_snapshot(start)) return FileKind::kSnapshot;
+  if (start.starts_with("\x1F\x8B"sv)) {
+    auto unpacked = ByteStream::open(path);
+    if (unpacked && unpacked.value().need(2)) {
+      const auto* const inside = reinterpret_cast<const char*>(unpacked.value().at());
+      if (starts_snapshot({inside, 2})) return FileKind::kSnapshot;
+    }
   }
   for (const std::string_view magic_of :
        {"\x1F\x8B"sv, "\x28\xB5\x2F\xFD"sv, "\xFD\x37zXZ"sv, "BZh"sv}) {

@@ -1,5 +1,5 @@
-// From what the user names to what open_input() takes: traces (trace/run_layout.h) and the dumps of
-// msMemScope, told apart by what is in them.
+// From what the user names to what open_input() takes: traces (trace/run_layout.h), the dumps of
+// msMemScope and snapshots of PyTorch, told apart by what is in them.
 //
 //   <output>/msmemscope_<pid>_<time>_ascend/device_<id>/dump/memscope_dump_<time>.csv|.db
 //
@@ -18,7 +18,7 @@ namespace memscope {
 
 // What to do about a path that leads to no input.
 inline constexpr const char* kInputAdvice =
-    "give a run directory, a trace.msm, or a csv or db of msMemScope";
+    "give a run directory, a trace.msm, a csv or db of msMemScope, or a PyTorch snapshot";
 
 // What a file's first bytes say it is.
 enum class FileKind : uint8_t {
@@ -29,8 +29,9 @@ enum class FileKind : uint8_t {
   kPythonTrace,  // its csv of Python functions
   kDb,           // SQLite, of whatever tables
   kUtf16,        // text, in an encoding that is not read
-  kPickle,       // a zip or a pickle: a PyTorch snapshot, perhaps
-  kCompressed,   // by gzip, zstd, xz or bzip2
+  kSnapshot,     // a pickle or JSON, plain or in gzip: of PyTorch, perhaps
+  kZip,
+  kCompressed,  // by gzip (what is in it is no snapshot), zstd, xz or bzip2
 };
 FileKind file_kind(const std::filesystem::path& path);
 

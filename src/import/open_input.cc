@@ -16,6 +16,8 @@ std::string_view input_kind_name(InputKind kind) {
       return "csv";
     case InputKind::kDb:
       return "db";
+    case InputKind::kSnapshot:
+      return "snapshot";
     case InputKind::kTrace:
       break;
   }
@@ -31,8 +33,19 @@ Input::Input(InputKind kind, std::shared_ptr<const ImportedFile> file, uint16_t 
       file_(std::move(file)),
       imported_(std::make_unique<ImportedEvents>(file_, process)) {}
 
+Input::Input(std::shared_ptr<const SnapshotFile> snapshot)
+    : path_(snapshot->path.string()),
+      kind_(InputKind::kSnapshot),
+      snapshot_(std::make_unique<SnapshotEvents>(std::move(snapshot))) {}
+
 InputInfo Input::info() const {
   InputInfo info{.path = path_, .kind = kind_};
+  if (snapshot_) {
+    const SnapshotFile& file = snapshot_->file();
+    info.complete = file.has_traces && file.older == 0 && file.odd == 0;
+    info.settings = file.settings;
+    return info;
+  }
   if (imported_) {
     const ImportedProcess& process = imported_->process();
     if (process.pid != 0) {
@@ -55,16 +68,20 @@ InputInfo Input::info() const {
 }
 
 const StackTable& Input::stacks() const {
+  if (snapshot_) return snapshot_->stacks();
   return imported_ ? imported_->stacks() : trace_->stacks();
 }
 const StringTable& Input::strings() const {
+  if (snapshot_) return snapshot_->strings();
   return imported_ ? imported_->strings() : trace_->strings();
 }
 const std::vector<ThreadEntry>& Input::threads() const {
+  if (snapshot_) return snapshot_->file().threads;
   return imported_ ? file_->threads : trace_->threads();
 }
 
 std::vector<std::string> Input::damage() const {
+  if (snapshot_) return snapshot_->file().damage();
   if (!imported_) return trace_->damage();
   std::vector<std::string> lines = file_->damage();
   if (imported_->damaged()) {
@@ -80,11 +97,13 @@ std::vector<std::filesystem::path> Input::files() const {
 }
 
 bool Input::lost() const {
+  if (snapshot_) return false;
   if (imported_) return !file_->broken.empty() || imported_->damaged();
   return trace_->lost_bytes() != 0;
 }
 
 uint64_t Input::lost_frees() const {
+  if (snapshot_) return 0;
   if (imported_) return file_->bad_frees;
   // About one record in three is a free.
   constexpr uint64_t kBytesAFree = 48;
@@ -156,14 +175,22 @@ Result<std::vector<Input>> open_input(const std::filesystem::path& path, WhichPr
       return refuse(path, "text in UTF-16; save it as UTF-8");
     case FileKind::kCompressed:
       return refuse(path, "the file is compressed; unpack it first");
-    case FileKind::kPickle:
-      return refuse(path, "a pickle, a PyTorch snapshot perhaps; those cannot be read yet");
+    case FileKind::kSnapshot: {
+      auto file = import_snapshot(path);
+      if (!file) return file.error();
+      std::vector<Input> inputs;
+      inputs.emplace_back(file.value());
+      return inputs;
+    }
+    case FileKind::kZip:
+      return refuse(path, "a zip file; unpack it first, or it is a model and no memory snapshot");
     case FileKind::kUnknown:
       break;
   }
-  return refuse(path,
-                "at its first line: neither a trace, nor SQLite, nor a csv with the columns "
-                "ID,Event,Event Type,...");
+  return refuse(
+      path,
+      "at its first line: neither a trace, nor a snapshot, nor SQLite, nor a csv with the columns "
+      "ID,Event,Event Type,...");
 }
 
 }  // namespace memscope

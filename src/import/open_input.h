@@ -1,5 +1,5 @@
-// Any input as events: a trace of MemScope, a csv or db of msMemScope; told apart by what is in the
-// file, never by its name.
+// Any input as events: a trace of MemScope, a csv or db of msMemScope, a snapshot of PyTorch; told
+// apart by what is in the file, never by its name.
 //
 //   auto opened = open_input(path);               // a path of find_inputs(); one Input a process
 //   if (!opened) return opened.error();           // one clear line: what, where, why, what to do
@@ -29,13 +29,14 @@
 
 #include "core/result.h"
 #include "import/imported_events.h"
+#include "import/snapshot_events.h"
 #include "replay/trace_events.h"
 #include "trace/reader.h"
 
 namespace memscope {
 
-enum class InputKind : uint8_t { kTrace, kCsv, kDb };
-// As in `analyze --json`: "trace", "csv", "db".
+enum class InputKind : uint8_t { kTrace, kCsv, kDb, kSnapshot };
+// As in `analyze --json`: "trace", "csv", "db", "snapshot".
 std::string_view input_kind_name(InputKind kind);
 
 // What is known of an input before its events are read.
@@ -53,6 +54,7 @@ class Input {
  public:
   Input(std::string path, std::unique_ptr<TraceReader> trace);
   Input(InputKind kind, std::shared_ptr<const ImportedFile> file, uint16_t process);
+  explicit Input(std::shared_ptr<const SnapshotFile> snapshot);
 
   InputInfo info() const;
   // What it is read from: nothing that is written may replace these.
@@ -68,6 +70,10 @@ class Input {
       imported_->rewind();
       return std::forward<Visit>(visit)(*imported_);
     }
+    if (snapshot_) {
+      snapshot_->rewind();
+      return std::forward<Visit>(visit)(*snapshot_);
+    }
     trace_->rewind();
     TraceEvents source(*trace_);
     return std::forward<Visit>(visit)(source);
@@ -81,6 +87,7 @@ class Input {
   // One of them is there.
   const TraceReader* trace() const { return trace_.get(); }
   const ImportedFile* imported_file() const { return file_.get(); }
+  const SnapshotFile* snapshot() const { return snapshot_ ? &snapshot_->file() : nullptr; }
 
  private:
   std::string path_;
@@ -88,6 +95,7 @@ class Input {
   std::unique_ptr<TraceReader> trace_;
   std::shared_ptr<const ImportedFile> file_;
   std::unique_ptr<ImportedEvents> imported_;
+  std::unique_ptr<SnapshotEvents> snapshot_;
 };
 
 // One file, or the directory of one traced process. Of a file with several processes those without

@@ -117,7 +117,7 @@ namespace memscope {
   X(Counter, 36, "a sampled value",                                                               \
     F(str, name, "rss, cgroup.current, ...") F(u64, where, "Where::packed") F(i64, value, ""))    \
   X(Segment, 37, "a pool takes from or returns to its driver",                                    \
-    F(u64, action, "0 alloc 1 free 2 map 3 unmap") F(u64, addr, "")                               \
+    F(u64, action, "0 alloc 1 free 2 map 3 unmap 4 was there") F(u64, addr, "")                               \
     F(u64, sized, "size, where") F(u64, stream, "")                                               \
     F(u64, pool, "private pool, 0 the default"))                                                  \
   X(PoolSnapshot, 38, "a pool's state",                                                           \
