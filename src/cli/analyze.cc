@@ -85,8 +85,8 @@ std::string help_text() {
          "  msmemscope analyze INPUT... [options]\n"
          "\n"
          "INPUT is a run's directory (of a directory of runs the newest run is taken), the\n"
-         "trace of one process, a csv or db of msMemScope, a memory snapshot of PyTorch, or\n"
-         "a directory of those. Inputs are never changed.\n" +
+         "trace of one process, a csv or db of msMemScope, a memory snapshot of PyTorch,\n"
+         "or a directory of those. Inputs are never changed.\n" +
          option_help(app) +
          "\n"
          "Exit status\n"

@@ -38,10 +38,9 @@ std::string help_text() {
   Arguments arguments;
   CLI::App app;
   describe(app, arguments);
-  return "Says what is in a run, a trace, a csv, a db or a snapshot: who was traced, how it "
-         "ended,\n"
-         "what was dropped, what was switched off and why, where the files lie, which\n"
-         "child processes were not traced.\n"
+  return "Says what is in a run, a trace, a csv, a db or a snapshot: who was traced, how\n"
+         "it ended, what was dropped, what was switched off and why, where the files lie,\n"
+         "which child processes were not traced.\n"
          "\n"
          "Usage\n"
          "  msmemscope info INPUT... [options]\n" +
@@ -161,7 +160,8 @@ std::string pool_text(const TraceSummary::Pool& pool) {
   }
   if (pool.workspace != 0) text += fmt::format("; workspaces {}", bytes(pool.workspace));
   if (pool.entries == 0) return text + "; no history was recorded";
-  text += fmt::format("; history of {}", plural(pool.entries, "entry"));
+  text += fmt::format("; history of {} {}", format_count(static_cast<int64_t>(pool.entries)),
+                      pool.entries == 1 ? "entry" : "entries");
   if (pool.older != 0) text += fmt::format(", {} older than it", plural(pool.older, "block"));
   return text;
 }

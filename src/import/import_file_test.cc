@@ -277,9 +277,10 @@ TEST(ImportCsv, AFileWithoutAUsableRowIsOneClearLine) {
   EXPECT_THAT(OpenedFile(csv("1,MALLOC,PTA\n2,MALLOC,PTA\n")).error(),
               HasSubstr(".csv:2: it has 3 of 12 columns; none of its 2 lines can be used; give"));
   EXPECT_THAT(OpenedFile("").error(), HasSubstr("the file is empty (0 bytes)"));
-  EXPECT_THAT(OpenedFile("a,b,c\n1,2,3\n").error(), HasSubstr("neither a trace, nor SQLite, nor"));
+  EXPECT_THAT(OpenedFile("a,b,c\n1,2,3\n").error(),
+              HasSubstr("neither a trace, nor a snapshot, nor SQLite, nor"));
   EXPECT_THAT(OpenedFile("\xFF\xFEI\0D\0").error(), HasSubstr("UTF-16"));
-  EXPECT_THAT(OpenedFile("PK\x03\x04xxxxx", "snapshot.pickle").error(), HasSubstr("a pickle"));
+  EXPECT_THAT(OpenedFile("PK\x03\x04xxxxx", "snapshot.pickle").error(), HasSubstr("a zip file"));
   EXPECT_THAT(OpenedFile("FuncInfo,StartTime(ns),EndTime(ns),Thread Id,Process Id\n").error(),
               HasSubstr("Python functions only"));
 }

@@ -164,6 +164,19 @@ void Replay::record(const Event& event) {
     case Kind::kOwner:
       notes_.owner(event, blocks_.live(), curves_.pools(), result_.side);
       break;
+    case Kind::kPoolSnapshot:
+      // What a pool reserves may have changed since its last block.
+      if (const auto state = decode_record<PoolSnapshotRecord>(event.words);
+          state && state->reserved != 0) {
+        Event told = event;
+        told.where = Where::unpack(static_cast<uint16_t>(state->where));
+        if (!is_pool(told.where.layer) || left_out(told)) break;
+        told.has_totals = true;
+        told.allocated = state->allocated;
+        told.reserved = state->reserved;
+        curves_.totals(curves_.pools()[curves_.pool_of(told.where)], told, 0);
+      }
+      break;
     default:
       result_.side.add(event, time_of_);
       break;

@@ -425,5 +425,28 @@ TEST(Replay, DeviceFilter) {
   EXPECT_EQ(result.live[0].size, 7u);
 }
 
+// The cache is emptied after the last block: only the pool's own state says so.
+TEST(Replay, APoolsStateIsItsLevelFromThenOn) {
+  const Where pool{Layer::kPool, {Device::kCuda, 0}};
+  VectorSource source;
+  source.add({.kind = EventKind::kAlloc,
+              .has_totals = true,
+              .where = pool,
+              .time = 10,
+              .addr = 0x1000,
+              .size = 100,
+              .allocated = 100,
+              .reserved = 900});
+  source.add_record(20,
+                    PoolSnapshotRecord{.where = pool.packed(), .allocated = 100, .reserved = 500});
+  // One that does not say what is reserved says nothing.
+  source.add_record(30, PoolSnapshotRecord{.where = pool.packed(), .allocated = 7});
+  const ReplayResult result = replay(source, {});
+  ASSERT_EQ(result.pools.size(), 1u);
+  EXPECT_EQ(result.pools[0].reserved.peak, 900u);
+  EXPECT_EQ(result.pools[0].reserved.end, 500u);
+  EXPECT_EQ(result.pools[0].allocated.end, 100u);
+}
+
 }  // namespace
 }  // namespace memscope

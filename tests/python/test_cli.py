@@ -124,9 +124,9 @@ def test_wrong_use_is_one_line_and_status_2(cli: Command, words: list[str], says
     assert says in one_line(cli.run(*words), 2)
 
 
-def test_foreign_files_are_said_to_come_later(cli: Command) -> None:
+def test_a_pickle_of_something_else_is_refused(cli: Command) -> None:
     (cli.directory / "snapshot.pickle").write_bytes(b"\x80\x02}.")
-    assert "cannot be read yet" in one_line(cli.run("analyze", "snapshot.pickle"), 2)
+    assert "neither segments nor" in one_line(cli.run("analyze", "snapshot.pickle"), 2)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from snapshots import FORMS, MIB, Pool, churn, read_plainly, snapshot, write
+from snapshots import FORMS, MIB, Entry, Pool, churn, read_plainly, snapshot, write
 
 REAL = sorted((ROOT.parent / "shared" / "data" / "snapshot").glob("*.pickle"))
 
@@ -53,6 +53,22 @@ def pool_of(device: str, pool: Pool, ring: int | None = None) -> dict[str, Any]:
         "entries": len(pool.trace if ring is None else pool.trace[-ring:]),
         "older": 0,
     }
+
+
+def older_than(trace: list[Entry], used: set[int]) -> int:
+    """How many blocks were there when these entries begin: those alive at the end that no entry
+    allocated, and those that an entry frees without another having allocated them."""
+    born: set[int] = set()
+    before: set[int] = set()
+    for entry in trace:
+        if entry["action"] == "alloc":
+            born.add(entry["addr"])
+        elif entry["action"] in ("free_requested", "free_completed"):
+            if entry["addr"] not in born:
+                before.add(entry["addr"])
+            elif entry["action"] == "free_completed":
+                born.discard(entry["addr"])
+    return len(before | (used - born))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -106,20 +122,8 @@ def test_what_the_ring_has_lost_is_shown(command: str, tmp_path: Path) -> None:
         expected = pool_of("cuda:0", pool, ring)
         del expected["older"]
         assert told["pools"] == [expected]
-        # Every block that was there when the kept entries begin: those alive at the end that no
-        # kept entry allocated, and those that a kept entry frees without having allocated them.
-        born: set[int] = set()
-        before: set[int] = set()
-        for entry in pool.trace[-ring:]:
-            if entry["action"] == "alloc":
-                born.add(entry["addr"])
-            elif entry["action"] in ("free_requested", "free_completed"):
-                if entry["addr"] not in born:
-                    before.add(entry["addr"])
-                elif entry["action"] == "free_completed":
-                    born.discard(entry["addr"])
-        before |= {b.addr for b in pool.blocks() if b.state != "inactive"} - born
-        assert older == len(before)
+        used = {b.addr for b in pool.blocks() if b.state != "inactive"}
+        assert older == older_than(pool.trace[-ring:], used)
         assert not told["complete"]
         layer = analyze(command, path)["layers"][0]
         assert layer["allocated"]["end"] == pool.allocated()
@@ -182,7 +186,7 @@ def test_real_files_add_up(command: str, path: Path) -> None:
             "requested": sum(b["requested_size"] for b in used),
             "workspace": 0,
             "entries": len(whole["device_traces"][0]),
-            "older": 0,
+            "older": older_than(whole["device_traces"][0], {b["address"] for b in used}),
         }
     ]
     layer = analyze(command, path)["layers"][0]
