@@ -76,12 +76,11 @@ void* run(void* seed) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc != 5) return 2;
-  const long threads = strtol(argv[1], nullptr, 10);
-  depth = strtol(argv[2], nullptr, 10);
-  pairs = strtol(argv[3], nullptr, 10);
-  kept = strtol(argv[4], nullptr, 10);
+// Also from a Python process (in_python.py), for tools that trace no other.
+extern "C" void malloc_pairs(long threads, long depth_wanted, long pairs_wanted, long kept_wanted) {
+  depth = depth_wanted;
+  pairs = pairs_wanted;
+  kept = kept_wanted;
   // Enough for the agent to make its trace (16 MiB).
   void* volatile large = malloc(size_t{20} << 20);
   pthread_barrier_init(&barrier, nullptr, static_cast<unsigned>(threads) + 1);
@@ -94,6 +93,13 @@ int main(int argc, char** argv) {
   const auto count = static_cast<double>(pairs);
   printf("%.1f %.1f\n", (last_ns - first_ns) / count,
          cpu_ns / count / static_cast<double>(threads));
+  fflush(stdout);
   free(large);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const auto word = [&](int i) { return strtol(argv[i], nullptr, 10); };
+  malloc_pairs(word(1), word(2), word(3), word(4));
   return 0;
 }

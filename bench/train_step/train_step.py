@@ -4,9 +4,10 @@ Per pair of processes, one without the agent and one with it, both trained and w
 of a few steps, each time in another order, while the other side waits. A turn's ratio is the median
 step with over the median step without; a pair's is the median over its turns. Several pairs of
 processes, as two processes differ by where their memory lies: the mean over pairs, with a 95 %
-t-interval. torch.profiler with stacks takes turns as a third side where it is asked for.
+t-interval. Other tools take turns as further sides where they are asked for (worker.py).
 
-    train_step.py MODEL [--pairs N] [--turns N] [--steps N] [--sides agent,profiler] [--python EXE]
+    train_step.py MODEL [--pairs N] [--turns N] [--steps N] [--sides agent,...] [--python EXE]
+                        [--memray FOLDER]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import statistics
 import subprocess
@@ -26,12 +28,13 @@ STUDENT_95 = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20,
 
 
 class Worker:
-    def __init__(self, python: str, model: str, side: str) -> None:
+    def __init__(self, python: str, model: str, side: str, path: str) -> None:
         self.process = subprocess.Popen(
             [python, str(Path(__file__).with_name("worker.py")), model, side],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONPATH": path} if path else None,
         )
         self.about = self._answer()
 
@@ -64,14 +67,19 @@ def interval(values: list[float]) -> dict[str, float]:
     return {"ratio": mean, "low": mean - half, "high": mean + half}
 
 
-def measure(model: str, python: str, sides: list[str], pairs: int, turns: int, steps: int) -> Any:
+def measure(
+    model: str, python: str, sides: list[str], pairs: int, turns: int, steps: int, memray: str
+) -> Any:
     order = random.Random(1)
     ratios: dict[str, list[float]] = {side: [] for side in sides}
     base: list[float] = []
     ends: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     about: dict[str, Any] = {}
     for _ in range(pairs):
-        workers = {side: Worker(python, model, side) for side in ["none", *sides]}
+        workers = {
+            side: Worker(python, model, side, memray if side == "memray" else "")
+            for side in ["none", *sides]
+        }
         about = workers["none"].about
         turn_ratios: dict[str, list[float]] = {side: [] for side in sides}
         for _ in range(turns):
@@ -116,7 +124,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5, help="of processes")
     parser.add_argument("--turns", type=int, default=12, help="of each side")
     parser.add_argument("--steps", type=int, default=15, help="of a turn")
-    parser.add_argument("--sides", default="idle,agent", help="idle, agent, profiler")
+    parser.add_argument("--sides", default="idle,agent", help="as in worker.py")
+    parser.add_argument("--memray", default="", help="folder with memray for the interpreter")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that trains")
     arguments = parser.parse_args()
     result = measure(
@@ -126,6 +135,7 @@ def main() -> None:
         arguments.pairs,
         arguments.turns,
         arguments.steps,
+        arguments.memray,
     )
     print(json.dumps(result))
 

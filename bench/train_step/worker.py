@@ -6,7 +6,11 @@ Builds a model, then reads commands from stdin, one a line, and answers each wit
     events    {"events": recorded so far, "dropped": ...}
     end       stops recording; {"bytes": of the trace on disk, "events": ..., "dropped": ...}
 
-    worker.py MODEL SIDE     MODEL: opbound, realistic; SIDE: none, idle, agent, profiler
+    worker.py MODEL SIDE     MODEL: opbound, realistic
+                             SIDE: none, idle, agent, profiler, profiler_memory, memray
+
+profiler is torch.profiler with memory and stacks, profiler_memory the same without stacks, memray
+its tracker over everything, without native stacks.
 """
 
 from __future__ import annotations
@@ -62,6 +66,7 @@ def main() -> None:
     kind, side = sys.argv[1:3]
     training = Training(kind)
     agent: Any = None
+    tools = contextlib.ExitStack()
     folder = tempfile.TemporaryDirectory(dir=os.environ.get("MSMEMSCOPE_BENCH_DIR"))
     if side in ("idle", "agent"):
         import msmemscope
@@ -71,6 +76,10 @@ def main() -> None:
         msmemscope.config(output_path=folder.name, analysis="none", report_to="none")
         if side == "agent":
             msmemscope.start()
+    if side == "memray":
+        import memray
+
+        tools.enter_context(memray.Tracker(str(Path(folder.name) / "memray.bin")))
     for _ in range(5):
         training.step()
 
@@ -84,11 +93,11 @@ def main() -> None:
     def run(steps: int) -> list[float]:
         times = []
         profiler: Any = contextlib.nullcontext()
-        if side == "profiler":
+        if side in ("profiler", "profiler_memory"):
             profiler = torch.profiler.profile(
                 activities=[torch.profiler.ProfilerActivity.CPU],
                 profile_memory=True,
-                with_stack=True,
+                with_stack=side == "profiler",
             )
         with profiler:
             for _ in range(steps):
@@ -121,6 +130,7 @@ def main() -> None:
                 answer["bytes"] = sum(path.stat().st_size for path in traces)
             print(json.dumps(answer), flush=True)
             break
+    tools.close()
     folder.cleanup()
 
 
