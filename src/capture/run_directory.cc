@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -67,12 +68,18 @@ const char* id() {
   if (settings.run_id[0] == '\0') {
     // All ranks of one launch share a parent: its start time and pid name the run.
     const pid_t pid = settings_io::rank_from_environment() >= 0 ? getppid() : getpid();
-    const auto seconds = static_cast<time_t>(start_ns(pid) / 1'000'000'000u);
-    tm utc;
-    gmtime_r(&seconds, &utc);
-    char stamp[32];
-    strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
-    std::snprintf(settings.run_id, sizeof(settings.run_id), "%s-%d", stamp, static_cast<int>(pid));
+    // Not by gmtime_r(): it takes the lock of the time zone, which in a forked child may be held
+    // for ever, by a thread that the child does not have.
+    namespace time = std::chrono;
+    const time::sys_seconds moment{time::seconds(start_ns(pid) / 1'000'000'000u)};
+    const auto midnight = time::floor<time::days>(moment);
+    const time::year_month_day day(midnight);
+    const time::hh_mm_ss clock(moment - midnight);
+    std::snprintf(settings.run_id, sizeof(settings.run_id), "%04d%02u%02uT%02ld%02ld%02ldZ-%d",
+                  static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
+                  static_cast<unsigned>(day.day()), static_cast<long>(clock.hours().count()),
+                  static_cast<long>(clock.minutes().count()),
+                  static_cast<long>(clock.seconds().count()), static_cast<int>(pid));
   }
   return settings.run_id;
 }

@@ -73,7 +73,8 @@ void fork_now_and_then() {
       _exit(0);
     }
     int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) fail("a child died");
+    if (child < 0 || waitpid(child, &status, 0) != child) fail("no child");
+    if (status != 0) fail(("a child ended with status " + std::to_string(status)).c_str());
     usleep(2000);
   }
 }
