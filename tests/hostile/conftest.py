@@ -13,7 +13,12 @@ from typing import Any
 
 import pytest
 
-# What starts a shell's background job, or nohup, may ignore SIGINT; every child would, too.
+# What started pytest (nohup, a shell's background job, a service) may ignore or block signals, and
+# every child would, too. A handler is not inherited: here they stay ignored, there they are not.
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python's own doing
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

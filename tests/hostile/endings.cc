@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -64,10 +65,13 @@ struct Late {
   }
 };
 
+std::atomic<int> allocating = 0;
+
 [[noreturn]] void keep_allocating(int at) {
-  for (;;) {
+  for (bool first = true;; first = false) {
     fake_c10_new(&blocks[at], 64);
     fake_c10_delete(&blocks[at]);
+    if (first) ++allocating;
   }
 }
 
@@ -93,6 +97,7 @@ const std::map<std::string, void (*)()> kEndings = {
     {"exit while others allocate",
      [] {
        for (int i = 0; i < 4; ++i) std::thread(keep_allocating, 1600 + i).detach();
+       while (allocating < 4) usleep(100);
        std::exit(7);
      }},
     {"main thread first",

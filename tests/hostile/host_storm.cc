@@ -35,7 +35,7 @@ void* touched(size_t size) {
 // -- signal --
 
 volatile sig_atomic_t in_malloc = 0;
-std::atomic<int> handled{0};
+std::atomic<int> handled{0}, allocated{0};
 
 // mmap may be called from anywhere; malloc only where the thread is not inside it.
 void on_timer(int) {
@@ -43,7 +43,10 @@ void on_timer(int) {
   if (mapping == MAP_FAILED) _exit(9);
   static_cast<char*>(mapping)[5000] = 1;
   munmap(mapping, 12288);
-  if (in_malloc == 0) free(touched(333));
+  if (in_malloc == 0) {
+    free(touched(333));
+    allocated.fetch_add(1);
+  }
   handled.fetch_add(1);
 }
 
@@ -57,7 +60,7 @@ int signals() {
   sink = touched(20 * kMiB);
   in_malloc = 0;
   uint64_t sum = 0;
-  for (uint64_t i = 0; i < 200'000 || handled.load() < 200; ++i) {
+  for (uint64_t i = 0; i < 200'000 || handled < 200 || allocated < 20; ++i) {
     in_malloc = 1;
     sink = malloc(16 + i % 1000);  // or the compiler sees that nobody needs it
     auto* block = static_cast<unsigned char*>(sink);

@@ -49,6 +49,6 @@ def test_an_exit_while_other_threads_allocate(run_both: RunBoth, build: pathlib.
     assert pair.traced.returncode == 7
     (events,) = pair.counts()
     assert events["damage"] == 0
-    assert events["allocs"] + events["dropped"] > 1000
+    assert events["allocs"] + events["dropped"] >= 1004, "each of four threads at least once"
     (process,) = pair.info()
     assert process["ended"] == "exit"
