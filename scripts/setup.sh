@@ -53,6 +53,8 @@ dev_packages=(
   gdb                  # hostile tests: a program that is traced and debugged
   libjemalloc2         # hostile tests: other allocators
   libtcmalloc-minimal4 # hostile tests: other allocators
+  libmimalloc2.0       # hostile tests: other allocators
+  python3-gevent       # hostile tests: threads that are none
 )
 
 # The PyTorch that is importable, else Debian's.
