@@ -76,6 +76,7 @@ def config(*args: object, **options: str) -> None:
     level        op (default), kernel; events: alloc, free, launch, access, traceback, none
     output_path  where runs go, memscopeDumpResults by default (once)
     format       csv, db: also write msMemScope's files (once); watch: START,END[,full-content]
+    max_trace_size  500M, 10G: disk of a process's trace; what is older is folded
     report_to    stderr (default), stdout, none, or a file for the diagnosis
 
     Options not given go back to their defaults, except those marked `once`.

@@ -34,11 +34,13 @@ DEFAULTS = {
     "events": "alloc,free,launch",
     "format": "",  # no csv or db unless asked for
     "level": "op",
+    "max_trace_size": "",  # 20 GB, or a tenth of the free space if that is less
     "output_path": "memscopeDumpResults",
     "report_to": "stderr",
     "watch": "",
 }
 
+MIN_TRACE_SIZE = 16 << 20
 _MAX_LENGTH = 4096  # bytes of a value
 _SEPARATOR = re.compile("[,\uff0c]")  # the full-width comma is a separator, too
 
@@ -123,6 +125,15 @@ def _check_format(value: str) -> str | None:
     return value if value in ("csv", "db") else None
 
 
+def _check_size(value: str) -> str | None:
+    """Bytes, as text; "" for the default."""
+    if not value:
+        return value
+    match = re.fullmatch(r"(\d{1,15})([KMGT]?)(i?B)?", value, re.ASCII)
+    size = int(match[1]) * 1024 ** ("KMGT".index(match[2]) + 1 if match[2] else 0) if match else 0
+    return str(size) if MIN_TRACE_SIZE <= size < 2**62 else None
+
+
 _CHECKS = {
     "analysis": (_check_analysis, "leaks, decompose, inefficient, oom[:1-1000], none"),
     "call_stack": (_check_call_stack, 'c[:0-1000], python[:0-1000], or "" for none'),
@@ -130,6 +141,7 @@ _CHECKS = {
     "events": (_check_events, "alloc, free, launch, access, traceback, none"),
     "format": (_check_format, "csv, db"),
     "level": (_check_level, "op, kernel"),
+    "max_trace_size": (_check_size, "bytes, with K, M, G or T after the number, 16M at least"),
     "output_path": (_check_path, "a directory's path of at most 4096 bytes"),
     "report_to": (_check_report_to, "stderr, stdout, none, or a file's path"),
     "watch": (_check_watch, "START[:OUTID],END[,full-content]"),

@@ -189,6 +189,9 @@ class Session:
         configure("run_id", _run.run_id())
         configure("device", self.settings["device"])
         configure("call_stack", self.settings["call_stack"])
+        configure("max_trace_size", self.settings["max_trace_size"] or "0")
+        if command := _locate.command():  # what folds a trace that grows too large
+            configure("command", command)
         if self._traced_parent:
             configure("slab_bytes", str(CHILD_SLAB_BYTES))
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
+#include <string>
 
 #include "replay/replay.h"
 
@@ -41,6 +42,15 @@ Result<InputsDiagnosis> diagnose_inputs(std::span<const std::filesystem::path> p
       Input& input = opened.emplace_back(std::move(one));
       ReplayResult replayed =
           input.visit([&](auto& source) { return replay(source, replay_options(options)); });
+      if (const uint32_t folded = replayed.folded.steps;
+          replayed.plan.from != StepsFrom::kTime &&
+          ((options.first_step > 1 && options.first_step <= folded) ||
+           (options.last_step != 0 && options.last_step <= folded))) {
+        return Error{path.string() + ": its steps 1 to " + std::to_string(folded) +
+                     " are folded (disk budget) and cannot be told apart any more; ask for steps "
+                     "from " +
+                     std::to_string(folded + 1) + " on"};
+      }
       // Whose free was lost only looks alive.
       replayed.side.dropped_frees += input.lost_frees();
       inputs.push_back(

@@ -54,6 +54,13 @@ Result<void> HoldingsBuilder::check(const StepPlan& plan, const HoldingsOptions&
         "has no steps; call msmemscope.step() once in each round of the loop, or compare whole "
         "runs"};
   }
+  // Which step a block was born in is known of folded ones, too; what died is not.
+  if (const uint32_t end = last_step_of(options); end != 0 && end <= plan.folded) {
+    return Error{"has its steps 1 to " + std::to_string(plan.folded) +
+                 " folded (disk budget): what was held when step " + std::to_string(end) +
+                 " ended is not known any more; ask for a step from " +
+                 std::to_string(plan.folded + 1) + " on"};
+  }
   if (last > plan.count()) {
     return Error{"has steps 1 to " + std::to_string(plan.count()) + ", no step " +
                  std::to_string(last)};

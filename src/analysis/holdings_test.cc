@@ -137,6 +137,18 @@ TEST(Holdings, OnlyOneDevice) {
   EXPECT_THAT(sites(holdings), ElementsAre("none 77 in 1"));
 }
 
+TEST(Holdings, AStepThatIsFoldedIsAnError) {
+  const StepPlan plan{.from = StepsFrom::kApi, .ends = {10, 20, 30, 40}, .folded = 2};
+  const auto folded = HoldingsBuilder::check(plan, {.at_step = 2});
+  ASSERT_FALSE(folded);
+  EXPECT_EQ(folded.error().message,
+            "has its steps 1 to 2 folded (disk budget): what was held when step 2 ended is not "
+            "known any more; ask for a step from 3 on");
+  EXPECT_TRUE(HoldingsBuilder::check(plan, {.at_step = 3}));
+  // Born in a folded step, held when a later one ends: known.
+  EXPECT_TRUE(HoldingsBuilder::check(plan, {.first_step = 1, .last_step = 4}));
+}
+
 TEST(Holdings, AStepThatIsNotThereIsAnError) {
   TwoLines program;
   const auto late = holdings_of(program.source, {.at_step = 5});

@@ -12,6 +12,7 @@
 #include "capture/agent.h"
 #include "capture/agent_state.h"
 #include "capture/agent_thread.h"
+#include "capture/disk_budget.h"
 #include "capture/elf_patch.h"
 #include "capture/environment.h"
 #include "capture/exec_hooks.h"
@@ -94,7 +95,9 @@ int write_record(const Record& record) {
   }
   pthread_mutex_lock(&state.trace_lock);
   const bool open = trace_file::is_open();
-  if (open) {
+  if (open && state.recording.load() != 0 && !disk_budget::may_write()) {
+    __atomic_fetch_add(&state.unplaced_drops, 1, __ATOMIC_RELAXED);
+  } else if (open) {
     write_lane0(record);
     flush_lane0();
   }

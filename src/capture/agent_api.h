@@ -21,8 +21,10 @@ struct msmemscope_agent_v1 {
   // Settings, before the trace is made. Keys: output_path, run_id, rank, slab_dir, slab_bytes,
   // device ("auto" or a list as --device; "host" among it switches the host source on), host_sample
   // (bytes, 0 = every block; before the host source is first on), source_bytes (0 = keep no
-  // sources), call_stack (as --call-stack; native stacks follow at the next start()). Unknown keys
-  // and bad values are errors. Settings made later take effect with the next trace.
+  // sources), call_stack (as --call-stack; native stacks follow at the next start()),
+  // max_trace_size (bytes, or with K, M, G, T; 0 = the default), command (msmemscope's own file,
+  // which folds a trace that grows too large). Unknown keys and bad values are errors. Settings
+  // made later take effect with the next trace.
   int (*configure)(const char* key, const char* value);
   // Puts the hooks in: seeds the shadow map from now on. Idempotent.
   int (*install)(void);

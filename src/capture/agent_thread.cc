@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "capture/agent_state.h"
+#include "capture/disk_budget.h"
 #include "capture/lane.h"
 #include "capture/lane0.h"
 #include "capture/last_thread.h"
@@ -59,8 +60,11 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
   bool more = true;
   while (more && stop_wanted.load(std::memory_order_relaxed) == 0) {
     pthread_mutex_lock(&state.trace_lock);
-    more = trace_file::drain_full(kSlotsAtOnce);
+    more =
+        trace_file::is_open() && disk_budget::may_write() && trace_file::drain_full(kSlotsAtOnce);
+    if (more) disk_budget::poll();
     pthread_mutex_unlock(&state.trace_lock);
+    disk_budget::start_due_fold();
   }
   native_stack::poll(now >= *next_second);
   if (now < *next_second) return;
@@ -69,21 +73,26 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
   memory_counters::read_due(now);
   pthread_mutex_lock(&state.trace_lock);
   if (trace_file::is_open()) {
-    trace_file::drain_owned(now > kOldSlotNs ? now - kOldSlotNs : 0);
+    const bool room = disk_budget::may_write();
+    if (room) trace_file::drain_owned(now > kOldSlotNs ? now - kOldSlotNs : 0);
+    disk_budget::poll();
     notices::write_pending();
     trace_file::write_unplaced_drops();
-    memory_counters::write_read();
-    native_modules::write_new();
-    if (now >= *next_anchor) {
-      *next_anchor = now + kAnchorEveryNs;
-      trace_file::write_anchor();
-    }
-    while (trace_file::keep_next_source()) {
+    if (room) {
+      memory_counters::write_read();
+      native_modules::write_new();
+      if (now >= *next_anchor) {
+        *next_anchor = now + kAnchorEveryNs;
+        trace_file::write_anchor();
+      }
+      while (trace_file::keep_next_source()) {
+      }
     }
     flush_lane0();
     lane0::extend_gap();
   }
   pthread_mutex_unlock(&state.trace_lock);
+  disk_budget::start_due_fold();
   siblings::sweep_if_due(now, stop_wanted);
 }
 

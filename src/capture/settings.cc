@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "capture/agent_state.h"
+#include "capture/recorder.h"
 #include "core/where.h"
 #include "trace/meta_text.h"
 
@@ -20,12 +21,29 @@ namespace settings_io {
 namespace {
 
 constexpr int64_t kLargestSample = int64_t{1} << 30;
-constexpr int64_t kDefaultNativeFrames = 50;  // as msMemScope
+constexpr int64_t kDefaultNativeFrames = 50;          // as msMemScope
+constexpr int64_t kSmallestTrace = int64_t{1} << 20;  // the command and config() ask for more
 constexpr size_t kSmallestSlab = size_t{1} << 20, kLargestSlab = size_t{1} << 30;
 
 bool parse(std::string_view text, int64_t* number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
   return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+uint64_t trace_bytes_of_environment;
+
+// With K, M, G or T behind it, of 1024 each; "KiB" and "KB" are the same.
+bool parse_size(std::string_view text, int64_t* bytes) {
+  if (text.ends_with("B")) text.remove_suffix(text.ends_with("iB") ? 2 : 1);
+  constexpr std::string_view kUnits = "KMGT";
+  const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  if (unit == std::string_view::npos) return parse(text, bytes);
+  const int shift = 10 * (static_cast<int>(unit) + 1);
+  if (!parse(text.substr(0, text.size() - 1), bytes) || *bytes < 0 || *bytes > INT64_MAX >> shift) {
+    return false;
+  }
+  *bytes <<= shift;
+  return true;
 }
 
 const char* set_path(char (&path)[Settings::kPathMax], std::string_view value) {
@@ -129,6 +147,15 @@ const char* set(const char* key, const char* value) {
     settings.slab_bytes = static_cast<size_t>(number);
     return nullptr;
   }
+  if (name == "max_trace_size") {
+    if (!parse_size(text, &number) || (number != 0 && number < kSmallestTrace)) {
+      return "max_trace_size is bytes, with K, M, G or T after the number, 1M at least";
+    }
+    settings.max_trace_bytes =
+        number != 0 ? static_cast<uint64_t>(number) : trace_bytes_of_environment;
+    return nullptr;
+  }
+  if (name == "command") return set_path(settings.command, text);
   if (name == "source_bytes") {
     if (!parse(text, &number) || number < 0) return "source_bytes is a number from 0";
     settings.source_bytes = static_cast<size_t>(number);
@@ -146,6 +173,11 @@ bool from_environment() {
   if (const char* source = std::getenv("MSMEMSCOPE_SOURCE"); source != nullptr && *source == '0') {
     settings.source_bytes = 0;
   }
+  constexpr const char* kTraceSize = "MSMEMSCOPE_MAX_TRACE_SIZE";
+  if (const char* size = std::getenv(kTraceSize)) {
+    if (const char* why = set("max_trace_size", size)) notice(kTraceSize, why);
+    trace_bytes_of_environment = settings.max_trace_bytes;
+  }
   const char* config = std::getenv("MSMEMSCOPE_CONFIG");
   char text[Settings::kPathMax];
   if (config == nullptr || !text_member(config, "mode", text, sizeof(text)) ||
@@ -157,7 +189,8 @@ bool from_environment() {
       launcher != nullptr && std::strlen(launcher) < sizeof(settings.launcher)) {
     std::strcpy(settings.launcher, launcher);
   }
-  for (const char* key : {"output_path", "call_stack", "device", "host_sample", "slab_bytes"}) {
+  for (const char* key : {"output_path", "call_stack", "device", "host_sample", "slab_bytes",
+                          "max_trace_size", "command"}) {
     if (text_member(config, key, text, sizeof(text)) && text[0] != '\0') set(key, text);
   }
   return true;

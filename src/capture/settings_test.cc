@@ -27,6 +27,32 @@ TEST(Settings, RefuseWhatTheyDoNotUnderstand) {
   }
 }
 
+TEST(Settings, TheTraceSizeIsBytesWithOrWithoutAUnit) {
+  const auto bytes_of = [](const char* value) {
+    EXPECT_EQ(settings_io::set("max_trace_size", value), nullptr) << value;
+    return settings.max_trace_bytes;
+  };
+  EXPECT_EQ(bytes_of("1048576"), 1048576u);
+  EXPECT_EQ(bytes_of("500M"), 524288000u);
+  EXPECT_EQ(bytes_of("500MiB"), 524288000u);
+  EXPECT_EQ(bytes_of("2T"), 2199023255552u);
+  for (const char* size : {"", "M", "1K", "-5G", "5X", "99999999T", "1048575"}) {
+    EXPECT_NE(settings_io::set("max_trace_size", size), nullptr) << size;
+  }
+  EXPECT_EQ(bytes_of("0"), 0u) << "the default";
+}
+
+TEST(Settings, ATraceSizeOfTheEnvironmentIsInForceWhereNoOtherIsGiven) {
+  setenv("MSMEMSCOPE_MAX_TRACE_SIZE", "30M", 1);
+  settings_io::from_environment();
+  EXPECT_EQ(settings.max_trace_bytes, 30u << 20);
+  ASSERT_EQ(settings_io::set("max_trace_size", "40M"), nullptr);
+  EXPECT_EQ(settings.max_trace_bytes, 40u << 20);
+  ASSERT_EQ(settings_io::set("max_trace_size", "0"), nullptr);
+  EXPECT_EQ(settings.max_trace_bytes, 30u << 20);
+  unsetenv("MSMEMSCOPE_MAX_TRACE_SIZE");
+}
+
 TEST(Settings, NativeFramesAreThoseOfTheCallStack) {
   const auto frames_of = [](const char* value) {
     EXPECT_EQ(settings_io::set("call_stack", value), nullptr) << value;

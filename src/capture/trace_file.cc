@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "capture/agent_thread.h"
+#include "capture/disk_budget.h"
 #include "capture/fixed_text.h"
 #include "capture/held_signal.h"
 #include "capture/host_events.h"
@@ -32,6 +33,8 @@ size_t source_budget;
 uint64_t started_ns;
 Parent parent_trace;
 bool log_incomplete;  // the slab has what the log lacks
+uint64_t over_since;  // recording_over(); 0 = it was not
+char over_reason[512];
 
 void give_up(const char* doing, const char* path, int error) {
   state.recording.store(0, std::memory_order_release);
@@ -152,6 +155,7 @@ void unmake() {
 bool make() {
   const SizeSignalHeld held;
   log_incomplete = false;
+  over_since = 0;
   if (!lane0::begin()) {
     give_up("get memory for", "the trace", ENOMEM);
     return false;
@@ -171,6 +175,7 @@ bool make() {
     unmake();
     return false;
   }
+  disk_budget::begin(process_directory);
   choose_slab_path();
   write_process();
   open_window();
@@ -242,6 +247,19 @@ void log_failed(int error) {
   notices::write_pending();
   flush_lane0();
 }
+void recording_over(const char* why) {
+  if (state.finished.load(std::memory_order_relaxed) != 0) return;
+  state.recording.store(0, std::memory_order_release);
+  state.finished.store(1, std::memory_order_release);
+  notice("recording", why);
+  tell_launcher(why);
+  std::snprintf(over_reason, sizeof(over_reason), "recording ended: %s", why);
+  over_since = ticks_now();
+  write_lane0(GapRecord{.from_ticks = over_since, .to_ticks = over_since, .reason = over_reason});
+  notices::write_pending();
+  flush_lane0();
+}
+
 const char* directory() {
   return process_directory;
 }
@@ -291,9 +309,14 @@ void close_window(WindowAction action) {
 
 void close() {
   if (!is_open()) return;
+  if (over_since != 0) {
+    write_lane0(
+        GapRecord{.from_ticks = over_since, .to_ticks = ticks_now(), .reason = over_reason});
+  }
   flush_lane0();
   lane0::extend_gap();
   trace_log::close();
+  disk_budget::end();
   state.slab.destroy(log_incomplete);
   for (Lane& lane : state.lanes) {
     lane.cursor = nullptr;
@@ -352,6 +375,7 @@ void forget_after_fork() {
   parent_trace.pid = getppid();
   parent_trace.ticks = ticks_now();
   trace_log::forget_after_fork();
+  disk_budget::forget_after_fork();
   process_directory[0] = '\0';
   lane0::begin();
   state.slab.forget_after_fork();

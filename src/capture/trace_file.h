@@ -44,6 +44,9 @@ void write_anchor();
 // A write to the log failed: recording ends, and the trace says so where it still can.
 void log_failed(int error);
 
+// Recording ends for this reason, though the log can be written; what comes after it is a gap.
+void recording_over(const char* why);
+
 // In a forked child: nothing of the parent's trace is ours.
 void forget_after_fork();
 // The parent's trace as the child's Process record names it.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "capture/agent_state.h"
@@ -18,8 +19,9 @@ namespace memscope::capture::trace_log {
 namespace {
 
 int log_fd = -1;
-char log_path[kPathMax + 16];
+char log_path[kPathMax + kSegmentNameBytes];
 struct stat log_identity;  // st_dev and st_ino
+uint32_t segment_number = 1;
 alignas(LogWriter) std::byte writer_memory[sizeof(LogWriter)];
 LogWriter* writer;
 std::byte* writer_buffer;
@@ -83,6 +85,7 @@ bool make(const char* path) {
     return false;
   }
   std::snprintf(log_path, sizeof(log_path), "%s", path);
+  segment_number = 1;
   log_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (log_fd < 0) return false;
   log_fd = moved_up(log_fd);
@@ -107,6 +110,49 @@ void close() {
   close_fd();
   if (writer != nullptr) writer->~LogWriter();
   writer = nullptr;
+}
+
+uint64_t bytes() {
+  return writer == nullptr ? 0 : writer->bytes();
+}
+
+uint32_t segment() {
+  return segment_number;
+}
+
+// The new file is whole before the log is in it; until then nothing has changed.
+bool next_segment() {
+  const SizeSignalHeld held;
+  static char path[sizeof(log_path)];
+  const char* end = std::strrchr(log_path, '/');
+  if (writer == nullptr || end == nullptr) return false;
+  char name[kSegmentNameBytes];
+  segment_name(name, segment_number + 1);
+  const int length = std::snprintf(path, sizeof(path), "%.*s/%s", static_cast<int>(end - log_path),
+                                   log_path, name);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return false;
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  fd = moved_up(fd);
+  struct stat identity;
+  const bool known = fstat(fd, &identity) == 0;
+  LogHeader header{};
+  if (known && pread(have_log() ? log_fd : -1, &header, sizeof(header), 0) == sizeof(header)) {
+    header.flags = flags_of_segment(segment_number + 1);
+    if (writer->continue_in(fd, header)) {
+      close_fd();
+      log_fd = fd;
+      log_identity = identity;
+      ++segment_number;
+      std::memcpy(log_path, path, sizeof(log_path));
+      return true;
+    }
+  }
+  const int error = errno;
+  ::close(fd);
+  unlink(path);
+  errno = error;
+  return false;
 }
 
 void forget_after_fork() {

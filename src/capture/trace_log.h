@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "trace/log_writer.h"
 
@@ -18,6 +19,11 @@ bool is_open();
 // A chunk at the end of the log, whole or not at all. False with errno.
 bool append(const ChunkMeta& meta, const void* records, size_t bytes);
 void close();
+// Of the file that is written: its length, its number (1 is trace.msm itself, layout.h).
+uint64_t bytes();
+uint32_t segment();
+// The log goes on in the next file. False with errno: it goes on in this one.
+bool next_segment();
 // In a forked child: the parent's log is let go of.
 void forget_after_fork();
 

@@ -14,6 +14,8 @@ int compare_command(const std::vector<std::string>& words);
 // What the package's analyzers ask; not in the help.
 int offline_inefficient_command(const std::vector<std::string>& words);
 int offline_leaks_command(const std::vector<std::string>& words);
+// What the agent asks for when a trace has used up half of its disk budget; not in the help.
+int offline_fold_command(const std::vector<std::string>& words);
 int info_command(const std::vector<std::string>& words);
 int convert_command(const std::vector<std::string>& words);
 int run_command(const LauncherOptions& options);

@@ -138,6 +138,19 @@ void add_completeness(const TraceSummary& s, Rows& rows) {
   }
 }
 
+// What there are curves and live blocks of, but no events any more.
+void add_folded(const TraceInfo::Folded& folded, Rows& rows) {
+  if (folded.folds == 0) return;
+  const std::string steps =
+      folded.steps == 0
+          ? ""
+          : fmt::format("steps 1 to {}, ", format_count(static_cast<int64_t>(folded.steps)));
+  rows.row("folded",
+           fmt::format("{}the first {}: {} are kept as curves and live blocks (disk budget)", steps,
+                       format_duration(folded.to_ns - folded.from_ns),
+                       format_plural(static_cast<int64_t>(folded.events), "event")));
+}
+
 std::string file_text(const TraceSummary::File& file) {
   return file.path.empty()
              ? "none"
@@ -211,6 +224,7 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
   }
   rows.row("recorded", fmt::format("{} in {}", counts.empty() ? "nothing" : counts,
                                    format_duration(s.last_ns - s.first_ns)));
+  add_folded(s.info.folded, rows);
   if (s.kind == "trace") {
     if (const auto parts = read_memory_parts(s.path)) {
       rows.row("memory", memory_parts_line(*parts));

@@ -17,12 +17,13 @@ struct Verb {
   std::string_view name;
   int (*command)(const std::vector<std::string>&);
 };
-constexpr std::array<Verb, 8> kVerbs = {{{"analyze", analyze_command},
+constexpr std::array<Verb, 9> kVerbs = {{{"analyze", analyze_command},
                                          {"info", info_command},
                                          {"compare", compare_command},
                                          {"view", view_command},
                                          {"report", report_command},
                                          {"convert", convert_command},
+                                         {"offline-fold", offline_fold_command},
                                          {"offline-inefficient", offline_inefficient_command},
                                          {"offline-leaks", offline_leaks_command}}};
 

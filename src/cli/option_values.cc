@@ -283,7 +283,7 @@ Result<std::string> check_compat(std::string_view value, Notes&) {
   return std::string(value);
 }
 
-Result<std::string> check_trace_size(std::string_view value, Notes& notes) {
+Result<std::string> check_trace_size(std::string_view value, Notes&) {
   const size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   const auto count = number(value.substr(0, digits));
   std::string unit(value.substr(digits));
@@ -302,7 +302,6 @@ Result<std::string> check_trace_size(std::string_view value, Notes& notes) {
     return refuse("invalid trace size.", "--max-trace-size", value,
                   "bytes, with K, M, G or T after the number, 16M at least");
   }
-  notes.without_effect.emplace_back("--max-trace-size");
   return std::to_string(*count * factor);
 }
 

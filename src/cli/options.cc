@@ -63,7 +63,9 @@ constexpr std::array<OptionSpec, 15> kOptions = {{
     {"--format", "FORMAT", "format", kFiles, "csv or db, beside the trace. Default neither",
      check_format, "--data-format"},
     {"--max-trace-size", "SIZE", "max_trace_size", kFiles,
-     "past it old events are folded: 10G, 500M. Default no limit", check_trace_size, ""},
+     "of each process, 10G, 500M: what is older is folded. Default 20 GB, or a tenth of the free "
+     "space if that is less",
+     check_trace_size, ""},
     {"--report-to", "TARGET", "", kFiles, "stderr, stdout, none, or a FILE. Default stderr",
      check_report_to, ""},
     {"--compat", "VERSION", "compat", kFiles, "26.0: spell dumps as msMemScope 26.0 did",

@@ -179,6 +179,7 @@ TEST(ParseLauncher, WhatComesLaterIsSaid) {
   EXPECT_THAT(options.notes.not_recorded,
               ElementsAre("kernels (--level kernel)", "oom (--analysis)"));
   EXPECT_THAT(options.notes.without_effect, ElementsAre("--steps"));
+  EXPECT_THAT(parsed({"--max-trace-size=16M", "p"}).notes.without_effect, testing::IsEmpty());
   EXPECT_THAT(parsed({"--events=alloc,free", "--device=cpu", "p"}).notes.not_recorded,
               testing::IsEmpty());
 }

@@ -85,6 +85,7 @@ std::string configuration(const LauncherOptions& options, const Run& run) {
   json["mode"] = options.exec ? "exec" : "command";
   for (const auto& [key, value] : options.settings) json[key] = value;
   json["output_path"] = run.output;
+  json["command"] = own_executable().string();  // what folds a trace that grows too large
   json["report_to"] = options.exec ? options.report_to : "none";
   if (options.suppressions) json["suppressions"] = *options.suppressions;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

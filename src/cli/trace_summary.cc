@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 // Definitions and the agent's own book-keeping say nothing about the program.
 bool is_of_the_program(uint8_t kind) {
-  return (kind >= 1 && kind <= 4) || (kind >= 32 && kind < 64) ||
+  return (kind >= 1 && kind <= 4) || (kind >= 32 && kind < static_cast<uint8_t>(Kind::kFold)) ||
          kind == static_cast<uint8_t>(Kind::kSeed);
 }
 
@@ -70,6 +70,14 @@ Json json_of(const TraceSummary& s) {
   for (const auto& window : s.info.windows) {
     windows.push_back(Json{{"action", window.action}, {"time_ns", window.time}});
   }
+  Json folded = nullptr;
+  if (const TraceInfo::Folded& past = s.info.folded; past.folds != 0) {
+    folded = Json{{"from_ns", past.from_ns},
+                  {"to_ns", past.to_ns},
+                  {"steps", past.steps},
+                  {"events", past.events},
+                  {"folds", past.folds}};
+  }
   Json rows = nullptr;
   if (s.rows) {
     rows = Json{{"used", s.rows->used}, {"unused", s.rows->unused}, {"bad", s.rows->bad}};
@@ -102,6 +110,7 @@ Json json_of(const TraceSummary& s) {
               {"first_ns", s.first_ns},
               {"last_ns", s.last_ns},
               {"events", Json(s.events)},
+              {"folded", std::move(folded)},
               {"preexisting", s.info.preexisting},
               {"dropped", std::move(dropped)},
               {"gaps", std::move(gaps)},
@@ -179,6 +188,7 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
   summary.info.sources.clear();  // large, and nobody asks
   add_untraced_children(summary.info);
   summary.trace = file_at(summary.info.log);
+  if (!summary.trace.path.empty()) summary.trace.bytes = reader.extent().log_bytes;
   summary.slab = file_at(summary.info.slab);
   summary.damage = reader.damage();
   return summary;

@@ -204,10 +204,12 @@ Result<FoldLog> FoldLog::open(const fs::path& directory) {
     }
   }
   std::vector<LogIndex> indexes;
-  for (uint32_t number = 1;; ++number) {
+  // What is last before any is read: one that comes later makes this one a closed file, but what
+  // came into it meanwhile is not in its index.
+  uint32_t newest = 1;
+  for (uint32_t number = 1; number <= newest; ++number) {
     char name[kSegmentNameBytes];
     segment_name(name, number);
-    if (number != 1 && !fs::exists(directory / name, error)) break;
     auto file = InputFile::open(directory / name);
     if (!file) return file.error();
     LogHeader header{};
@@ -219,7 +221,10 @@ Result<FoldLog> FoldLog::open(const fs::path& directory) {
     }
     if (number == 1) {
       log.header_ = header;
-      number = log.first_segment_ = segment_of(header.flags);
+      number = newest = log.first_segment_ = segment_of(header.flags);
+      for (segment_name(name, newest + 1); fs::exists(directory / name, error);) {
+        segment_name(name, ++newest + 1);
+      }
     }
     log.last_segment_ = number;
     indexes.push_back(index_log(file.value(), header.header_bytes, damage));

@@ -110,6 +110,9 @@ Result<OpenLog> open_log(const fs::path& path, DamageLog& damage) {
       break;
     }
     if (file.value().size() < sizeof(LogHeader)) break;  // killed while it was made
+    // Closed by now: with what has come into the one before since it was opened.
+    auto& before = log.files.back();
+    if (auto whole = InputFile::open(before.path())) before = std::move(whole).value();
     const auto its_header = read_log_header(file.value());
     if (!its_header || its_header.value().pid != log.header.pid ||
         segment_of(its_header.value().flags) != number) {
@@ -126,16 +129,21 @@ Result<OpenLog> open_log(const fs::path& path, DamageLog& damage) {
 }
 
 // As open_log(), of one moment: between two looks a fold may replace the log's beginning.
-Result<OpenLog> open_log_whole(const fs::path& path, DamageLog& damage) {
+Result<OpenLog> open_log_whole(const fs::path& path, DamageLog& all_damage) {
   for (int attempt = 0;; ++attempt) {
+    DamageLog damage;
     auto log = open_log(path, damage);
     constexpr int kAttempts = 10;
-    if (!log || attempt == kAttempts) return log;
+    const auto done = [&] {
+      for (const std::string& line : damage.lines()) all_damage.add(line);
+      return std::move(log);
+    };
+    if (!log || attempt == kAttempts) return done();
     const auto again = InputFile::open(path);
     LogHeader header{};
     if (!again || again.value().read_at(0, &header, sizeof(header)) != sizeof(header) ||
         segment_of(header.flags) == segment_of(log.value().header.flags)) {
-      return log;
+      return done();
     }
   }
 }

@@ -184,6 +184,22 @@ void IndexCache::evict(uint64_t budget) const {
   }
 }
 
+namespace {
+
+// The files that a large log goes on in.
+void add_segments(const fs::path& directory, std::string& key) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (const auto& item : fs::directory_iterator(directory, error)) {
+    const std::string name = item.path().filename().string();
+    if (name.starts_with("trace.") && name.ends_with(".msm")) found.push_back(item.path());
+  }
+  std::sort(found.begin(), found.end());
+  for (const fs::path& file : found) add_file(file, key);
+}
+
+}  // namespace
+
 std::string input_key(const fs::path& path) {
   std::string key = "msmemscope " MEMSCOPE_VERSION " index " + std::to_string(kIndexVersion) + '\n';
   std::error_code error;
@@ -192,9 +208,11 @@ std::string input_key(const fs::path& path) {
   if (!fs::is_directory(whole, error)) {
     add_file(whole, key);
     add_file(whole.parent_path() / "hot.slab", key);
+    add_segments(whole.parent_path(), key);
     return key;
   }
   for (const char* name : {"trace.msm", "hot.slab", "meta.json"}) add_file(whole / name, key);
+  add_segments(whole, key);
   return key;
 }
 
