@@ -32,6 +32,14 @@ export function python(...words: string[]): void {
   execFileSync(kPython, words, { cwd: tmpdir(), env: pythonEnvironment(), stdio: ['ignore', 'ignore', 'pipe'], timeout: 90_000 });
 }
 
+/** What records host memory with native stacks, and reports nothing. */
+export const kHostOptions: readonly string[] = ['--device=host', '--call-stack=c:50,python:50', '--report-to', 'none'];
+
+/** Runs a Python program under the command. */
+export function record(options: readonly string[], ...words: string[]): void {
+  execFileSync(kCommand, [...options, '--', kPython, ...words], { cwd: tmpdir(), env: pythonEnvironment(), stdio: ['ignore', 'ignore', 'pipe'], timeout: 90_000 });
+}
+
 /** The demo's run, of `steps` steps. */
 export function recordDemo(directory: string, steps: number): string {
   const output = join(directory, 'demo');

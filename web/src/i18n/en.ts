@@ -64,7 +64,7 @@ export const en = {
   'word.never': 'never',
   'word.alive': 'alive at the end',
   'word.total': 'Total',
-  'word.native': 'native code',
+  'word.native': '(no code line)',
   'word.before': 'before recording',
 
   // --- verdicts
@@ -82,6 +82,7 @@ export const en = {
   'verdict.peak': 'Peak',
   'verdict.misconfigured': 'Setting without effect',
   'verdict.none': 'Nothing grows',
+  'verdict.unjudged': 'Growth cannot be judged',
   'verdict.suspect': 'Suspect',
   'verdict.per_step': '{0} a step',
   'verdict.per_second': '{0} a second',
@@ -109,6 +110,7 @@ export const en = {
   'advice.cycle': 'Break the reference cycle that keeps what {0} allocates, or call gc.collect() each step.',
   'advice.unbounded_cache': 'Bound the cache that keeps what {0} allocates, or clear it.',
   'advice.host_leak': 'Find what keeps the native memory that {0} allocates: nothing frees it as the steps go by.',
+  'advice.none': 'Nothing to do: what grows slower than that would need a longer run to be seen.',
 
   // --- timeline
   'timeline.title': 'Timeline',
@@ -301,6 +303,7 @@ export const en = {
   'composition.owner.none.do': 'Record with --analysis=decompose to tell weights, gradients, optimizer state and activations apart.',
   'composition.hint': 'Click: zoom. Double click: its blocks.',
   'composition.self': 'allocated here',
+  'composition.folded': '{0} frames of libraries: {1} … {2}',
 
   // --- compare
   'compare.base': 'From',

@@ -63,7 +63,7 @@ export const zh: Record<keyof typeof en, string> = {
   'word.never': '未释放',
   'word.alive': '结束时仍存活',
   'word.total': '合计',
-  'word.native': '本地代码',
+  'word.native': '（无代码行）',
   'word.before': '记录开始之前',
 
   'verdict.leak': '内存泄漏',
@@ -80,6 +80,7 @@ export const zh: Record<keyof typeof en, string> = {
   'verdict.peak': '峰值过高',
   'verdict.misconfigured': '设置无效',
   'verdict.none': '没有增长',
+  'verdict.unjudged': '无法判断是否增长',
   'verdict.suspect': '疑似',
   'verdict.per_step': '每步 {0}',
   'verdict.per_second': '每秒 {0}',
@@ -106,6 +107,7 @@ export const zh: Record<keyof typeof en, string> = {
   'advice.cycle': '打断持有 {0} 所分配内存的循环引用，或每步调用 gc.collect()。',
   'advice.unbounded_cache': '给持有 {0} 所分配内存的缓存设上限，或定期清空。',
   'advice.host_leak': '找出是什么持有 {0} 处分配的本地内存：随着步数增加，没有任何代码释放它。',
+  'advice.none': '无需处理：增长更慢的部分需要运行更久才能看出。',
 
   'timeline.title': '时间线',
   'timeline.order': '顺序',
@@ -292,6 +294,7 @@ export const zh: Record<keyof typeof en, string> = {
   'composition.owner.none.do': '用 --analysis=decompose 记录，即可区分权重、梯度、优化器状态与激活。',
   'composition.hint': '单击放大，双击查看它的内存块。',
   'composition.self': '此处分配',
+  'composition.folded': '{0} 层库函数：{1} … {2}',
 
   'compare.base': '从',
   'compare.other': '到',

@@ -177,7 +177,7 @@ function Picture({ data }: { data: Composition }) {
   const [width, height] = size;
   const tiles =
     width < 20 || data.nodes.length === 0 ? []
-    : shape === 'icicle' ? icicle(data.nodes, root, width, kRow, difference)
+    : shape === 'icicle' ? icicle(data.nodes, root, width, kRow, difference, 1, search === '')
     : treemapTiles(data.nodes, root, width, Math.max(height, 60), difference);
   const slots = nodeSlots(data.nodes);
   const found = search === '' ? null : matches(data.nodes, search).indices;
@@ -253,7 +253,10 @@ function TileView({ tile, slot, data, difference, look, found, shape }: {
   const whole = difference ? Math.max(Math.abs(data.total), 1) : Math.max(data.total, 1);
   const amount = amountText(node.value, weight, difference);
   const name = node.kind === 'root' ? t('word.total') : node.kind === 'other' ? t('word.other') : node.name === kNoOwner ? t('word.no_owner') : node.name;
-  const label = node.detail !== null && node.kind === 'frame' ? `${name}  ${node.detail}` : name;
+  // "libc.so.6+0x10" says where it is already.
+  const where = node.detail !== null && node.kind === 'frame' && !name.startsWith(`${node.detail}+`) ? `${name}  ${node.detail}` : name;
+  const last = tile.folded ? data.nodes[tile.folded.last] : undefined;
+  const label = tile.folded && last ? t('composition.folded', tile.folded.count, name, last.name) : where;
   const hint = [
     shorten(name, 200), node.detail === null ? '' : shorten(node.detail, 300), node.file === null ? '' : `${node.file}:${node.line ?? ''}`,
     `${amount} · ${formatPercent(node.value / whole)} · ${t('word.blocks', formatCount(node.blocks))}`,
@@ -271,7 +274,7 @@ function TileView({ tile, slot, data, difference, look, found, shape }: {
       }}
       onClick={(event) => {
         if (event.altKey || event.ctrlKey) toBlocks(node);
-        else patch({ zoom: tile.index === 0 ? '' : String(node.id) });
+        else patch({ zoom: tile.index === 0 ? '' : String((last ?? node).id) });
       }}
       onDblClick={() => toBlocks(node)}
     >

@@ -11,7 +11,12 @@ export interface Tile {
   width: number;
   height: number;
   depth: number;
+  /** Library frames that stand in one row, from `index` to the last: each has called the next and nothing else. */
+  folded?: { count: number; last: number };
 }
+
+/** So many in a row are worth folding: the interpreter's own frames, a framework's wrappers. */
+const kWorthFolding = 4;
 
 /** What a node is as wide as: its value; in a difference the larger of old and new. */
 export function nodeSize(node: CompositionNode, difference: boolean): number {
@@ -31,14 +36,32 @@ export function childrenOf(nodes: readonly CompositionNode[]): number[][] {
 /**
  * Rows from `root` down. Children share their parent's width in proportion to their size; where they
  * are larger than it together (differences), all shrink alike. Tiles below `least` pixels are left out.
+ * With `fold`, library frames one below the other that are all of one width become one row.
  */
 export function icicle(
-  nodes: readonly CompositionNode[], root: number, width: number, rowHeight: number, difference: boolean, least = 1,
+  nodes: readonly CompositionNode[], root: number, width: number, rowHeight: number, difference: boolean, least = 1, fold = false,
 ): Tile[] {
   const children = childrenOf(nodes);
   const tiles: Tile[] = [];
-  const place = (index: number, x: number, w: number, depth: number): void => {
-    tiles.push({ index, x, y: depth * rowHeight, width: w, height: rowHeight, depth });
+  const library = (index: number): boolean => nodes[index]?.kind === 'frame' && !nodes[index].user;
+  // The nodes from `index` down that hold the very same.
+  const chain = (index: number): { count: number; last: number } => {
+    let last = index;
+    let count = 1;
+    while (library(last)) {
+      const below = children[last] ?? [];
+      const [next] = below;
+      if (below.length !== 1 || next === undefined || !library(next) || nodes[next]?.value !== nodes[last]?.value) break;
+      last = next;
+      count += 1;
+    }
+    return { count, last };
+  };
+  const place = (first: number, x: number, w: number, depth: number): void => {
+    const folded = fold && first !== root ? chain(first) : { count: 1, last: first };
+    const folds = folded.count >= kWorthFolding;
+    const index = folds ? folded.last : first;
+    tiles.push({ index: first, x, y: depth * rowHeight, width: w, height: rowHeight, depth, ...(folds ? { folded } : {}) });
     const node = nodes[index];
     if (!node) return;
     const sizes = (children[index] ?? []).map((child) => nodeSize(nodes[child] as CompositionNode, difference));

@@ -83,6 +83,21 @@ describe('an icicle', () => {
   it('zoomed to a node fills the width with it', () => {
     expect(icicle(nodes, 1, 400, 20, false)[0]).toMatchObject({ index: 1, width: 400, y: 0 });
   });
+  it('folds library frames that only call one another, and keeps the user’s', () => {
+    const library = (id: number, parent: number, value: number): CompositionNode => ({ ...node(id, parent, value), user: false });
+    // All → five of the interpreter → the user's → four of a library, of which the last holds half → half.
+    const chain = [node(0, -1, 100), ...[1, 2, 3, 4, 5].map((id) => library(id, id - 1, 100)), node(6, 5, 100),
+      library(7, 6, 100), library(8, 7, 100), library(9, 8, 100), library(10, 9, 50)];
+    const tiles = icicle(chain, 0, 400, 20, false, 1, true);
+    expect(tiles.map((tile) => [tile.index, tile.y, tile.folded?.count ?? 1])).toEqual([
+      // Three of one width are no gain.
+      [0, 0, 1], [1, 20, 5], [6, 40, 1], [7, 60, 1], [8, 80, 1], [9, 100, 1], [10, 120, 1],
+    ]);
+    expect(tiles[1]?.folded?.last).toBe(5);
+    // Zoomed to a folded row all of it is shown.
+    expect(icicle(chain, 5, 400, 20, false, 1, true)[0]).toMatchObject({ index: 5, y: 0 });
+    expect(icicle(chain, 0, 400, 20, false)).toHaveLength(11);
+  });
   it('of a difference is as wide as the larger of old and new, and stays within its parent', () => {
     expect(nodeSize(node(1, 0, -40, 100), true)).toBe(100);
     expect(nodeSize(node(1, 0, 40, 100), true)).toBe(140);

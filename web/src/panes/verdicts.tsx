@@ -34,13 +34,20 @@ function total(verdict: Verdict): string {
 /** In English the diagnosis' own words; else what its cause asks for, if it is one of the common ones. */
 export function adviceText(verdict: Verdict): string {
   if (language.value === 'en') return verdict.advice;
+  if (verdict.cause === 'none') return isUnjudged(verdict) ? t('verdict.short') : t('advice.none');
   const key = verdict.kept_at && (verdict.cause === 'leak' || verdict.cause === 'retained_graph') ? 'advice.kept' : `advice.${verdict.cause}`;
   if (!(key in kDictionaries.en) || !verdict.site) return verdict.advice;
   const place = (frame: Frame): string => `${placeOf(frame)}${frame.text !== null && frame.text.length <= 60 ? `（${frame.text}）` : ''}`;
   return t(key as Key, place(verdict.site), verdict.kept_at ? place(verdict.kept_at) : '');
 }
 
+/** That nothing grows is a finding only where growth could have been seen. */
+export function isUnjudged(verdict: Verdict): boolean {
+  return verdict.cause === 'none' && typeof verdict.evidence['reason'] === 'string';
+}
+
 function limitText(verdict: Verdict): string {
+  if (isUnjudged(verdict)) return '';
   const number = (name: string): number | null => {
     const value = verdict.evidence[name];
     return typeof value === 'number' ? value : null;
@@ -66,7 +73,7 @@ export function VerdictBar() {
   return (
     <section class="verdicts" aria-label={t('verdict.title')}>
       {diagnosis.verdicts.map((verdict, index) => (
-        <Card key={verdict.id} verdict={verdict} kind={verdict.cause === 'none' ? 'none' : 'verdict'} first={index === 0} />
+        <Card key={verdict.id} verdict={verdict} kind={isUnjudged(verdict) ? 'unjudged' : verdict.cause === 'none' ? 'none' : 'verdict'} first={index === 0} />
       ))}
       {suspectsOpen.value && diagnosis.suspects.map((verdict) => <Card key={verdict.id} verdict={verdict} kind="suspect" first={false} />)}
       {diagnosis.suspects.length > 0 && (
@@ -78,22 +85,24 @@ export function VerdictBar() {
   );
 }
 
-function Card({ verdict, kind, first }: { verdict: Verdict; kind: 'none' | 'verdict' | 'suspect'; first: boolean }) {
+function Card({ verdict, kind, first }: { verdict: Verdict; kind: 'none' | 'unjudged' | 'verdict' | 'suspect'; first: boolean }) {
   const chosen = view.value.verdict === verdict.id;
   const holder = verdict.kept_at ? null : (verdict.holders[0] ?? null);
-  const name = kind === 'suspect' ? `${t('verdict.suspect')}: ${causeName(verdict.cause)}` : causeName(verdict.cause);
+  const name = kind === 'suspect' ? `${t('verdict.suspect')}: ${causeName(verdict.cause)}` : isUnjudged(verdict) ? t('verdict.unjudged') : causeName(verdict.cause);
   return (
     <article class={['verdict', kind, chosen ? 'chosen' : '', first ? 'first' : ''].join(' ')}>
       <button type="button" class="verdict-main" aria-pressed={chosen} title={t('verdict.show')} onClick={() => void showVerdict(verdict)}>
         <span class="cause">{name}</span>
-        <span class="headline">{kind === 'none' ? '' : headline(verdict)}</span>
-        <span class="amount">{kind === 'none' ? limitText(verdict) : total(verdict)}</span>
-        <span class="sure">
-          <i aria-hidden="true"><b style={{ width: `${Math.round(verdict.confidence * 100)}%` }} /></i>
-          {t('verdict.sure', formatPercent(verdict.confidence))}
-        </span>
+        <span class="headline">{verdict.cause === 'none' ? '' : headline(verdict)}</span>
+        <span class="amount">{verdict.cause === 'none' ? limitText(verdict) : total(verdict)}</span>
+        {kind !== 'unjudged' && (
+          <span class="sure">
+            <i aria-hidden="true"><b style={{ width: `${Math.round(verdict.confidence * 100)}%` }} /></i>
+            {t('verdict.sure', formatPercent(verdict.confidence))}
+          </span>
+        )}
       </button>
-      {kind !== 'none' && (
+      {verdict.cause !== 'none' && (
         <div class="verdict-lines">
           {verdict.site && <FrameLine frame={verdict.site} label={t('verdict.allocated')} />}
           {verdict.kept_at && <FrameLine frame={verdict.kept_at} label={t('verdict.kept')} />}

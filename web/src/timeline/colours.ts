@@ -7,6 +7,8 @@ import type { Theme } from '../ui/theme';
 
 /** What the server calls blocks without an owner. */
 export const kNoOwner = '(no owner)';
+/** A block without a stack, or with one in which nothing is known. */
+export const kNoLine = '(no code line)';
 const kSlots = 24;
 const kOrdered = new Set(['size', 'age', 'step']);
 

@@ -8,7 +8,7 @@ import { t } from '../i18n';
 import { patch, view } from '../state/store';
 import { cssColour } from '../ui/palette';
 import { type Theme, theme } from '../ui/theme';
-import { fade, isAccused, kNoOwner, legendColours, pixelColours } from './colours';
+import { fade, isAccused, kNoLine, kNoOwner, legendColours, pixelColours } from './colours';
 import { accusedSites, legend } from './data';
 
 /** The ids that are on, for the server; null when all are. */
@@ -31,6 +31,7 @@ export function graphColours(
 /** What a class is called on the page: ordered classes come as numbers, the rest as names. */
 export function className(entry: LegendClass): string {
   if (entry.name === kNoOwner) return t('word.no_owner');
+  if (entry.name === kNoLine) return t('word.native');
   return entry.id === 0 && (entry.name === 'other' || entry.name === '') ? t('word.other') : entry.name;
 }
 
