@@ -19,13 +19,16 @@ uint32_t NativeNames::object_of(const Frame& frame) {
   return at->second;
 }
 
+bool NativeNames::add_frame(const Frame& frame, std::vector<NativeAddress>& addresses) {
+  if (frame.kind != FrameKind::kNative || frame.offset == 0) return false;
+  addresses.push_back({object_of(frame), frame.offset});
+  return true;
+}
+
 bool NativeNames::add(StackId stack, std::vector<NativeAddress>& addresses) {
   bool native = false;
   for (StackId node = stack; node; node = stacks_.parent(node)) {
-    const Frame& frame = stacks_.frame(stacks_.innermost(node));
-    if (frame.kind != FrameKind::kNative || frame.offset == 0) continue;
-    addresses.push_back({object_of(frame), frame.offset});
-    native = true;
+    native = add_frame(stacks_.frame(stacks_.innermost(node)), addresses) || native;
   }
   return native;
 }

@@ -21,7 +21,18 @@
 
 namespace memscope {
 
-class NativeNames {
+// Who is asked for the names of a frame: NativeNames, or a table of them (view/name_table.h).
+class FrameNames {
+ public:
+  FrameNames() = default;
+  FrameNames(const FrameNames&) = default;
+  FrameNames& operator=(const FrameNames&) = delete;
+  virtual ~FrameNames() = default;
+  // Innermost first; none: not known.
+  virtual std::span<const SourceFrame> find(const Frame& frame) const = 0;
+};
+
+class NativeNames : public FrameNames {
  public:
   // All must outlive the object.
   NativeNames(Symbolizer& symbolizer, const StackTable& stacks, const StringTable& strings,
@@ -30,7 +41,9 @@ class NativeNames {
 
   // Adds the addresses of the stack's native frames; false where it has none.
   bool add(StackId stack, std::vector<NativeAddress>& addresses);
-  std::span<const SourceFrame> find(const Frame& frame) const;
+  // That of one frame; false where it is no native one whose place is known.
+  bool add_frame(const Frame& frame, std::vector<NativeAddress>& addresses);
+  std::span<const SourceFrame> find(const Frame& frame) const override;
 
  private:
   uint32_t object_of(const Frame& frame);

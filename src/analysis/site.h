@@ -34,7 +34,7 @@ class Sites {
   using Sources = std::map<std::string, SourceText, std::less<>>;
   // All must outlive the object. Without `names` no native frame's line is known.
   Sites(const StackTable& stacks, const StringTable& strings, const Sources& sources,
-        const NativeNames* names = nullptr)
+        const FrameNames* names = nullptr)
       : stacks_(stacks), strings_(strings), sources_(sources), names_(names) {}
 
   // The site of a stack: a small number, the same for stacks with the same site; 0 for none.
@@ -86,7 +86,7 @@ class Sites {
   const StackTable& stacks_;
   const StringTable& strings_;
   const Sources& sources_;
-  const NativeNames* names_;
+  const FrameNames* names_;
   std::vector<Site> sites_{1};
   std::map<std::string, uint32_t, std::less<>> index_;  // key -> site
   tsl::robin_map<uint32_t, uint32_t> by_stack_, by_frame_;

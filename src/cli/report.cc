@@ -17,6 +17,7 @@
 #include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/symbol_options.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "report/page.h"
@@ -31,6 +32,7 @@ namespace fs = std::filesystem;
 struct Arguments {
   std::vector<std::string> inputs;
   std::optional<std::string> output, redact, size;
+  SymbolArguments symbols;
   bool help = false, all_runs = false, no_cache = false, quiet = false;
 };
 
@@ -57,6 +59,7 @@ void describe(CLI::App& app, Arguments& arguments) {
       ->group(kHow);
   app.add_flag("-q,--quiet", arguments.quiet, "do not name the file written")->group(kHow);
   app.add_flag("-h,--help", arguments.help, "this text")->group(kHow);
+  describe_symbols(app, arguments.symbols);
 }
 
 std::string help_text() {
@@ -124,7 +127,8 @@ std::shared_ptr<const view::ViewState> read_inputs(view::Session& session, Progr
   session.start();
   for (;;) {
     const view::Session::Status status = session.status();
-    if (status.state == "failed" || (status.state == "ready" && status.diagnosis != "running")) {
+    if (status.state == "failed" ||
+        (status.state == "ready" && status.diagnosis != "running" && status.names != "running")) {
       break;
     }
     progress.share("reading", std::max(status.progress, 0.0));
@@ -147,17 +151,19 @@ void tell(const Page& page, const std::string& file) {
                   missing));
 }
 
-int write_report(const Arguments& arguments, std::vector<std::string> inputs, PageRequest request) {
+int write_report(const Arguments& arguments, std::vector<std::string> inputs,
+                 const SymbolOptions& symbols, PageRequest request) {
   std::atomic<bool> lost = false;
   view::Session session(
       {.paths = std::move(inputs),
        .cache = arguments.no_cache ? view::IndexCache({}) : view::IndexCache::at_home(),
-       .diagnose = [&lost](const std::vector<std::string>& paths) -> Result<std::string> {
-         auto found = diagnose_inputs({.inputs = paths});
+       .diagnose = [&](const std::vector<std::string>& paths) -> Result<std::string> {
+         auto found = diagnose_inputs({.inputs = paths, .symbols = symbols});
          if (!found) return found.error();
          if (found.value().lost) lost = true;
          return diagnosis_json(found.value().diagnosis);
-       }});
+       },
+       .symbols = symbols});
   Progress progress;
   request.state = read_inputs(session, progress);
   if (request.state == nullptr) {
@@ -207,12 +213,14 @@ int report_command(const std::vector<std::string>& words) {
     if (!size) return fail(size.error().message);
     request.most = size.value();
   }
+  auto symbols = symbol_options_of(arguments.symbols, "report");
+  if (!symbols) return fail(symbols.error().message);
   auto page = page_template();
   if (!page) return fail(page.error().message);
   request.page = page.value();
   auto inputs = expand_inputs(arguments.inputs, arguments.all_runs);
   if (!inputs) return fail(inputs.error().message);
-  return write_report(arguments, std::move(inputs).value(), std::move(request));
+  return write_report(arguments, std::move(inputs).value(), symbols.value(), std::move(request));
 }
 
 }  // namespace memscope::cli

@@ -17,6 +17,7 @@
 #include "cli/help.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
+#include "cli/symbol_options.h"
 #include "report/json.h"
 #include "view/http_gate.h"
 #include "view/server.h"
@@ -27,6 +28,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> inputs;
   std::optional<std::string> port;
+  SymbolArguments symbols;
   bool help = false, all_runs = false, no_browser = false, no_cache = false;
 };
 
@@ -46,6 +48,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.add_flag("--no-cache", arguments.no_cache, "keep no index in the cache directory")
       ->group(kHow);
   app.add_flag("-h,--help", arguments.help, "this text")->group(kHow);
+  describe_symbols(app, arguments.symbols);
 }
 
 std::string help_text() {
@@ -109,8 +112,8 @@ void open_browser(const std::string& url) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
-Result<std::string> diagnose(const std::vector<std::string>& paths) {
-  auto found = diagnose_inputs({.inputs = paths});
+Result<std::string> diagnose(const std::vector<std::string>& paths, const SymbolOptions& symbols) {
+  auto found = diagnose_inputs({.inputs = paths, .symbols = symbols});
   if (!found) return found.error();
   return diagnosis_json(found.value().diagnosis);
 }
@@ -141,6 +144,8 @@ int view_command(const std::vector<std::string>& words) {
     if (!port) return fail(port.error().message);
     options.port = port.value();
   }
+  auto symbols = symbol_options_of(arguments.symbols, "view");
+  if (!symbols) return fail(symbols.error().message);
   auto inputs = expand_inputs(arguments.inputs, arguments.all_runs);
   if (!inputs) return fail(inputs.error().message);
 
@@ -153,7 +158,11 @@ int view_command(const std::vector<std::string>& words) {
   view::Session session(
       {.paths = std::move(inputs).value(),
        .cache = arguments.no_cache ? view::IndexCache({}) : view::IndexCache::at_home(),
-       .diagnose = diagnose});
+       .diagnose =
+           [&symbols](const std::vector<std::string>& paths) {
+             return diagnose(paths, symbols.value());
+           },
+       .symbols = symbols.value()});
   const view::Api api(session);
   auto server = view::Server::start(api, options);
   if (!server) return fail("view: " + server.error().message);

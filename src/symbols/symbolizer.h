@@ -56,6 +56,8 @@ class Symbolizer {
   uint32_t object(const ObjectFile& file);
   void resolve(std::span<const NativeAddress> addresses);
   std::span<const SourceFrame> find(NativeAddress address) const;
+  // Whether the budget was too small for some.
+  bool ran_out() const { return late_ != 0; }
   // What a user should know: a line for each kind of object that could not be used.
   std::vector<std::string> notes() const;
 

@@ -36,7 +36,8 @@ Answer status_answer(const Session::Status& status) {
                           {"progress", status.progress < 0 ? Json(nullptr) : Json(status.progress)},
                           {"growing", status.growing},
                           {"error", status.error.empty() ? Json(nullptr) : Json(status.error)},
-                          {"diagnosis", status.diagnosis}});
+                          {"diagnosis", status.diagnosis},
+                          {"names", status.names}});
 }
 
 template <typename T>

@@ -5,6 +5,7 @@
 #include "analysis/statement.h"
 #include "replay/order.h"
 #include "view/api.h"
+#include "view/name_table.h"
 #include "view/text.h"
 
 namespace memscope::view {
@@ -233,11 +234,14 @@ void search_names(const ViewState& state, size_t number, std::optional<size_t> p
     if (has(name, wanted)) add(result_json("thread", name));
   }
   // Functions anywhere on a stack, each name once.
-  for (uint32_t string = 1; string < input.strings.size() && results.size() < kMaxResults;
-       ++string) {
-    const std::string_view text = input.strings.text(StringId(string));
-    if (has(text, wanted)) add(result_json("function", std::string(text)));
-  }
+  const auto functions = [&](const StringTable& strings) {
+    for (uint32_t string = 1; string < strings.size() && results.size() < kMaxResults; ++string) {
+      const std::string_view text = strings.text(StringId(string));
+      if (has(text, wanted)) add(result_json("function", std::string(text)));
+    }
+  };
+  functions(input.strings);
+  if (input.frame_names() != nullptr) functions(input.frame_names()->texts());
 }
 
 }  // namespace

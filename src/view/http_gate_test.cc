@@ -1,7 +1,12 @@
 #include "view/http_gate.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 
@@ -272,6 +277,65 @@ TEST_F(GateTest, TheServerServes) {
   auto taken = Server::start(*api_, {.port = server.value()->port()});
   EXPECT_FALSE(taken);
   server.value()->stop();
+}
+
+// A connection to a port of this machine, by hand.
+class Wire {
+ public:
+  explicit Wire(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const timeval limit{30, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  ~Wire() { close(fd_); }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+  bool connected() const { return connected_; }
+  void say(const std::string& text) const {
+    EXPECT_EQ(send(fd_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  // The answer's first 12 bytes: "HTTP/1.1 200".
+  std::string hear() const {
+    std::string heard(12, '\0');
+    heard.resize(static_cast<size_t>(
+        std::max<ssize_t>(recv(fd_, heard.data(), heard.size(), MSG_WAITALL), 0)));
+    return heard;
+  }
+
+ private:
+  int fd_;
+  bool connected_ = false;
+};
+
+TEST_F(GateTest, ManySilentConnectionsKeepNobodyOut) {
+  open_simple();
+  auto server = Server::start(*api_, {.token = kToken});
+  ASSERT_TRUE(server);
+  const uint16_t port = server.value()->port();
+  const std::string request = "GET /" + kToken +
+                              "/api/status HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+                              "\r\n\r\n";
+  // More than the server keeps (256), each with half a request and then nothing.
+  std::vector<std::unique_ptr<Wire>> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.push_back(std::make_unique<Wire>(port));
+    ASSERT_TRUE(silent.back()->connected());
+    silent.back()->say(request.substr(0, 20));
+  }
+  const Wire asking(port);
+  asking.say(request);
+  EXPECT_EQ(asking.hear(), "HTTP/1.1 200");
+  // Many that ask at once are all answered, those whose turn comes late as well.
+  std::vector<std::unique_ptr<Wire>> many;
+  for (int i = 0; i < 400; ++i) {
+    many.push_back(std::make_unique<Wire>(port));
+    many.back()->say(request);
+  }
+  for (const auto& one : many) ASSERT_EQ(one->hear(), "HTTP/1.1 200");
 }
 
 TEST(Token, IsLongAndNeverTheSame) {

@@ -48,7 +48,7 @@ IndexBuilder::Pool& IndexBuilder::pool_of(Where where) {
   uint16_t& at = pool_index_[where.packed()];
   if (at == 0) [[unlikely]] {
     const std::string number = std::to_string(index_.pools.size());
-    index_.pools.push_back(std::make_unique<PoolIndex>(
+    index_.pools.push_back(std::make_shared<PoolIndex>(
         directory_.empty() ? std::filesystem::path() : directory_ / ("p" + number + ".")));
     PoolIndex& pool = *index_.pools.back();
     pool.where = where;

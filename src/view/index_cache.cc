@@ -56,7 +56,7 @@ std::string directory_name(const std::string& key) {
 uint64_t bytes_below(const fs::path& directory) {
   uint64_t bytes = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
+  for (const auto& entry : fs::recursive_directory_iterator(directory, error)) {
     struct stat status {};
     if (lstat(entry.path().c_str(), &status) == 0) {
       bytes += static_cast<uint64_t>(status.st_blocks) * 512;

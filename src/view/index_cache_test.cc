@@ -96,6 +96,11 @@ TEST(IndexFile, ComesBackAsItWas) {
   script.record(7, HolderRecord{.addr = 0xA0, .root = "module", .text = "__main__.store"});
   script.free(10, 0xA0);
   script.alloc(11, 0xB0, 7, stack, 2);
+  // Two calls from one function of a library: told apart by nothing but their offsets.
+  script.alloc(12, 0xC0, 1, script.native(stack, "/lib/a.so", "cafe", 0x10));
+  script.alloc(13, 0xD0, 2, script.native(stack, "/lib/a.so", "cafe", 0x20));
+  script.record(14, ModuleRecord{.path = "/lib/old.so", .mtime_ns = 77, .action = "load"});
+  script.free(15, 0xC0), script.free(16, 0xD0);
   script.step(100);
   const auto made = script.build();
   ASSERT_TRUE(save_index(*made, "key", directory / "room"));
@@ -116,13 +121,17 @@ TEST(IndexFile, ComesBackAsItWas) {
   ASSERT_EQ(index.pools.size(), 1u);
   const PoolIndex &a = *made->pools[0], &b = *index.pools[0];
   ASSERT_EQ(b.events(), a.events());
-  ASSERT_EQ(b.blocks(), 2u);
+  ASSERT_EQ(b.blocks(), 4u);
   EXPECT_EQ(b.peak.bytes, 100u);
   EXPECT_EQ(b.live_bytes, 7u);
   EXPECT_EQ(b.end_time(1), 10u);
   EXPECT_EQ(b.thread[2], 2);
   EXPECT_EQ(index.site_place(index.site_of_stack(b.stack[1])), "train.py:99");
   EXPECT_EQ(index.site(index.site_of_stack(b.stack[1])).function, "leak");
+  EXPECT_EQ(index.describe_stack(b.stack[3], 1).at(0).function, "a.so+0x10");
+  EXPECT_EQ(index.describe_stack(b.stack[4], 1).at(0).function, "a.so+0x20");
+  EXPECT_EQ(index.side.unnamed_modules, made->side.unnamed_modules);
+  EXPECT_FALSE(index.side.unnamed_modules.empty());
 }
 
 TEST(IndexFile, DamageIsFoundOut) {

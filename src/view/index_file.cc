@@ -38,8 +38,20 @@ void side(Io& io, SideRecords& side) {
   });
   io_list(io, side.gaps, [&](GapSeen& g) { io(g.from), io(g.to), io(g.reason), io(g.healed); });
   io(side.dropped), io(side.left_out), io(side.ended);
-  // A map: by hand.
-  uint64_t count = side.sources.size();
+  // Maps: by hand.
+  uint64_t count = side.unnamed_modules.size();
+  io(count);
+  if constexpr (Io::kReads) {
+    for (uint64_t i = 0; i < count && io.ok(); ++i) {
+      std::string path;
+      uint64_t changed = 0;
+      io(path), io(changed);
+      side.unnamed_modules.emplace(std::move(path), changed);
+    }
+  } else {
+    for (auto& [path, changed] : side.unnamed_modules) io(path), io(changed);
+  }
+  count = side.sources.size();
   io(count);
   if constexpr (Io::kReads) {
     for (uint64_t i = 0; i < count && io.ok(); ++i) {
@@ -89,7 +101,7 @@ void write_stacks(TableWriter& io, const InputIndex& index) {
     const Frame& frame = index.stacks.frame(index.stacks.innermost(StackId(i)));
     io(index.stacks.parent(StackId(i)).value);
     io(frame.file.value), io(frame.function.value), io(frame.module.value), io(frame.line);
-    io(frame.end_line), io(frame.first_line), io(frame.kind);
+    io(frame.end_line), io(frame.first_line), io(frame.kind), io(frame.offset);
   }
 }
 
@@ -111,7 +123,7 @@ void read_stacks(TableReader& io, InputIndex& index) {
     Frame frame;
     io(parent);
     string(frame.file), string(frame.function), string(frame.module);
-    io(frame.line), io(frame.end_line), io(frame.first_line), io(frame.kind);
+    io(frame.line), io(frame.end_line), io(frame.first_line), io(frame.kind), io(frame.offset);
     if (parent < i) index.stacks.intern(StackId(parent), index.stacks.intern_frame(frame));
   }
 }
@@ -194,7 +206,7 @@ Result<std::unique_ptr<InputIndex>> load_index(const std::string& key,
   io(pools);
   if (!io.ok() || pools > 65536) return Error{directory.string() + ": damaged"};
   for (uint64_t i = 0; i < pools; ++i) {
-    auto pool = std::make_unique<PoolIndex>();
+    auto pool = std::make_shared<PoolIndex>();
     where(io, pool->where);
     io(pool->live_bytes), io(pool->live_blocks), io(pool->peak.state), io(pool->peak.bytes);
     std::string problem;

@@ -14,7 +14,7 @@
 namespace memscope::view {
 
 // To be raised when columns, tables or the way blocks are made change.
-inline constexpr uint32_t kIndexVersion = 2;
+inline constexpr uint32_t kIndexVersion = 3;
 
 // False if it could not be written whole, or a column is not in its file.
 bool save_index(const InputIndex& index, const std::string& key,

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "view/index_file.h"
+#include "view/name_table.h"
+
 namespace memscope::view {
 
 std::string short_place(const SiteFrame& frame) {
   if (!frame.file && frame.module) return frame.module->substr(frame.module->rfind('/') + 1);
-  if (!frame.file) return "(no Python line)";
+  if (!frame.file) return "(no code line)";
   const size_t slash = frame.file->find_last_of('/');
   std::string place = slash == std::string::npos ? *frame.file : frame.file->substr(slash + 1);
   if (frame.line) place += ":" + std::to_string(*frame.line);
@@ -15,7 +18,7 @@ std::string short_place(const SiteFrame& frame) {
 
 void InputIndex::make_sites() {
   const std::scoped_lock lock(mutex_);
-  sites_ = std::make_unique<Sites>(stacks, strings, side.sources);
+  sites_ = std::make_unique<Sites>(stacks, strings, side.sources, names_.get());
   stack_site_.assign(stacks.size(), 0);
   site_frames_.assign(1, {});
   site_places_.assign(1, short_place({}));
@@ -28,6 +31,21 @@ void InputIndex::make_sites() {
       site_places_.push_back(short_place(site_frames_.back()));
     }
   }
+}
+
+void InputIndex::take_names(std::shared_ptr<const NameTable> names) {
+  sites_.reset();
+  table_ = std::move(names);
+  names_ = std::make_unique<BoundNames>(table_, *this);
+  make_sites();
+}
+
+std::shared_ptr<InputIndex> InputIndex::named(std::shared_ptr<const NameTable> names) const {
+  auto copy = std::make_shared<InputIndex>();
+  static_cast<InputTables&>(*copy) = *this;
+  copy_tables(stacks, strings, *copy);
+  copy->take_names(std::move(names));
+  return copy;
 }
 
 std::vector<SiteFrame> InputIndex::describe_stack(uint32_t stack, size_t most) const {

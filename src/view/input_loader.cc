@@ -5,6 +5,7 @@
 #include "import/open_input.h"
 #include "view/index_builder.h"
 #include "view/index_file.h"
+#include "view/name_table.h"
 
 namespace memscope::view {
 namespace {
@@ -33,7 +34,8 @@ std::string part_key(const std::string& key, size_t part) {
 }
 
 // All parts of a file, or none.
-std::vector<LoadedInput> from_cache(const IndexCache& cache, const std::string& key) {
+std::vector<LoadedInput> from_cache(const IndexCache& cache, const std::string& key,
+                                    const SymbolOptions& symbols) {
   std::vector<LoadedInput> parts;
   size_t count = 1;
   for (size_t part = 0; part < count; ++part) {
@@ -47,6 +49,11 @@ std::vector<LoadedInput> from_cache(const IndexCache& cache, const std::string& 
     }
     input.index = std::move(loaded).value();
     input.directory = *directory;
+    input.names_key = names_key(*input.index, symbols);
+    if (!input.names_key.empty()) {
+      auto names = load_names(derived_directory(*directory, input.names_key) / kNamesFile);
+      if (names != nullptr) input.index->take_names(std::move(names));
+    }
     count = input.index->facts.parts;
     parts.push_back(std::move(input));
   }
@@ -85,7 +92,7 @@ Result<std::vector<LoadedInput>> load_inputs(const std::string& path, const Load
   const bool cached = options.cache != nullptr && options.cache->usable();
   const std::string key = cached ? input_key(path) : "";
   std::vector<LoadedInput> result;
-  if (cached) result = from_cache(*options.cache, key);
+  if (cached) result = from_cache(*options.cache, key, options.symbols);
   if (!result.empty()) return result;
   auto opened = open_input(path);
   if (!opened) return opened.error();
@@ -100,6 +107,7 @@ Result<std::vector<LoadedInput>> load_inputs(const std::string& path, const Load
     const bool whole = build(inputs[part], options, made.room, *index);
     for (std::string& line : inputs[part].damage()) index->damage.push_back(std::move(line));
     if (inputs[part].lost()) index->facts.complete = false;
+    made.names_key = names_key(*index, options.symbols);
     made.index = std::move(index);
     result.push_back(std::move(made));
     if (whole) continue;
@@ -109,6 +117,12 @@ Result<std::vector<LoadedInput>> load_inputs(const std::string& path, const Load
     return Error{path + ": stopped"};
   }
   return result;
+}
+
+std::filesystem::path derived_directory(const std::filesystem::path& directory,
+                                        const std::string& names_key) {
+  if (directory.empty() || names_key.empty()) return directory;
+  return directory / ("names-" + names_key);
 }
 
 std::filesystem::path keep_input(const LoadedInput& input, const IndexCache& cache) {

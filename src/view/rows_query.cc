@@ -111,8 +111,18 @@ std::vector<bool> stacks_with(const InputIndex& input, std::string_view part) {
     if (frame >= frames.size()) frames.resize(frame + 1, -1);
     if (frames[frame] < 0) {
       const Frame& at = input.stacks.frame(FrameId(frame));
-      frames[frame] = lower(input.strings.text(at.function)).find(wanted) != std::string::npos ||
-                      lower(input.strings.text(at.file)).find(wanted) != std::string::npos;
+      const auto has = [&](std::string_view text) {
+        return lower(text).find(wanted) != std::string::npos;
+      };
+      bool found = has(input.strings.text(at.function)) || has(input.strings.text(at.file));
+      if (at.kind == FrameKind::kNative && !found) {
+        // As it is shown: by the names it was given, or "object+0xoffset".
+        found = has(input.describe_frame(FrameId(frame)).function);
+        for (const SourceFrame& named : input.names_of(at)) {
+          found = found || has(named.function) || has(named.file);
+        }
+      }
+      frames[frame] = found ? 1 : 0;
     }
     stacks[stack] = frames[frame] == 1 || stacks[input.stacks.parent(StackId(stack)).value];
   }

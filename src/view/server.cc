@@ -3,13 +3,18 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "view/http_gate.h"
@@ -24,16 +29,50 @@ using tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
 
 constexpr int kThreads = 4;
-constexpr int kMaxConnections = 64;
+// A browser keeps six a tab. Beyond these whoever has been silent longest goes, and who comes
+// waits.
+constexpr int kMaxConnections = 256;
+constexpr auto kCrowded = std::chrono::milliseconds(5);
 constexpr uint32_t kMaxHeader = 64 << 10;  // filters are in the address
 constexpr auto kReadTimeout = std::chrono::seconds(120);
 constexpr auto kWriteTimeout = std::chrono::minutes(10);  // people pause downloads
 
+class Connection;
+
+// The connections that wait for a request, those that have waited longest first.
+class WaitingRoom {
+ public:
+  uint64_t enter(std::weak_ptr<Connection> connection) {
+    const std::scoped_lock lock(mutex_);
+    waiting_.emplace(++last_, std::move(connection));
+    return last_;
+  }
+  void leave(uint64_t ticket) {
+    const std::scoped_lock lock(mutex_);
+    waiting_.erase(ticket);
+  }
+  // The first, which is not asked again.
+  std::shared_ptr<Connection> call() {
+    const std::scoped_lock lock(mutex_);
+    while (!waiting_.empty()) {
+      auto connection = waiting_.begin()->second.lock();
+      waiting_.erase(waiting_.begin());
+      if (connection) return connection;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, std::weak_ptr<Connection>> waiting_;
+  uint64_t last_ = 0;
+};
+
 // One connection: request, answer, request, ... One thing at a time, on its own strand.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket&& socket, const Gate& gate, std::atomic<int>& count)
-      : stream_(std::move(socket)), gate_(gate), count_(count) {}
+  Connection(tcp::socket&& socket, const Gate& gate, WaitingRoom& room, std::atomic<int>& count)
+      : stream_(std::move(socket)), gate_(gate), room_(room), count_(count) {}
   ~Connection() { --count_; }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,14 +81,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->read(); });
   }
 
+  // Another wants its place. A request that has come already is answered.
+  void make_room() {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] {
+      ErrorCode error;
+      if (self->ticket_ != 0 && self->stream_.socket().available(error) == 0) self->close();
+    });
+  }
+
  private:
   void read() {
     parser_.emplace();
     parser_->header_limit(kMaxHeader);
     parser_->body_limit(0);
     stream_.expires_after(kReadTimeout);
+    ticket_ = room_.enter(weak_from_this());
     http::async_read(stream_, buffer_, *parser_,
                      [self = shared_from_this()](ErrorCode error, size_t) {
+                       self->room_.leave(std::exchange(self->ticket_, 0));
                        if (error) return self->close();
                        self->respond();
                      });
@@ -127,7 +176,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   beast::tcp_stream stream_;
   const Gate& gate_;
+  WaitingRoom& room_;
   std::atomic<int>& count_;
+  uint64_t ticket_ = 0;  // while it waits for a request
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::empty_body>> parser_;
   std::optional<http::response<http::string_body>> whole_;
@@ -144,20 +195,25 @@ struct Server::Impl {
   tcp::acceptor acceptor{context};
   std::string token;
   std::optional<Gate> gate;
+  WaitingRoom room;
   std::atomic<int> connections = 0;
   std::vector<std::thread> threads;
+  asio::steady_timer crowded{context};
 
   void accept() {
+    if (connections >= kMaxConnections) {
+      if (const auto silent = room.call()) silent->make_room();
+      crowded.expires_after(kCrowded);
+      crowded.async_wait([this](ErrorCode error) {
+        if (!error) accept();
+      });
+      return;
+    }
     acceptor.async_accept(asio::make_strand(context), [this](ErrorCode error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
-        if (++connections > kMaxConnections) {
-          --connections;
-          ErrorCode ignored;
-          socket.close(ignored);
-        } else {
-          std::make_shared<Connection>(std::move(socket), *gate, connections)->run();
-        }
+        ++connections;
+        std::make_shared<Connection>(std::move(socket), *gate, room, connections)->run();
       }
       accept();
     });

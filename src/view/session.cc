@@ -14,6 +14,7 @@ constexpr auto kLook = std::chrono::milliseconds(300);  // how often a growing t
 constexpr auto kWatched = std::chrono::seconds(10);     // after the last question
 constexpr int kBreath = 4;                              // a pause of that part of the reading
 constexpr auto kKeep = std::chrono::milliseconds(500);
+constexpr auto kName = std::chrono::seconds(5);   // new frames of a growing run are named, at most
 constexpr auto kJudge = std::chrono::seconds(3);  // and judged anew, at most
 
 std::string text_at(const Json& object, const char* key) {
@@ -35,6 +36,74 @@ void add_sites(const InputIndex& input, const Json& frame, std::vector<uint32_t>
     }
     sites.push_back(site);
   }
+}
+
+// Puts a diagnosis beside the state it was made for, or a newer one.
+std::shared_ptr<ViewState> with_diagnosis(const ViewState& from, Json diagnosis) {
+  auto state = std::make_shared<ViewState>();
+  state->generation = from.generation;
+  state->growing = from.growing;
+  state->origin = from.origin;
+  state->inputs = from.inputs;
+  state->pools = from.pools;
+  state->verdicts.resize(state->pools.size());
+  const auto steps = diagnosis.find("steps");
+  if (steps != diagnosis.end() && steps->is_object()) {
+    const auto until = steps->find("warmup_until");
+    if (until != steps->end() && until->is_number_unsigned())
+      state->warmup = until->get<uint32_t>();
+  }
+  const auto verdicts = diagnosis.find("verdicts"), inputs = diagnosis.find("inputs");
+  if (verdicts != diagnosis.end() && verdicts->is_array() && inputs != diagnosis.end() &&
+      inputs->is_array()) {
+    for (size_t pool = 0; pool < state->pools.size(); ++pool) {
+      const InputIndex& input = state->pools[pool].views->input();
+      const Where where = state->pools[pool].views->pool().where;
+      for (size_t number = 0; number < verdicts->size(); ++number) {
+        const Json& verdict = (*verdicts)[number];
+        // Null: it was found on more than one of them.
+        const auto fits = [&verdict](const char* key, std::string_view name) {
+          return !verdict.value(key, Json()).is_string() || text_at(verdict, key) == name;
+        };
+        if (!fits("layer", layer_name(where.layer)) || !fits("device", device_name(where.device))) {
+          continue;
+        }
+        const auto processes = verdict.find("processes");
+        bool here = false;
+        for (const Json& process : processes != verdict.end() ? *processes : Json::array()) {
+          here = here || (process.is_number_unsigned() && process.get<size_t>() < inputs->size() &&
+                          text_at((*inputs)[process.get<size_t>()], "path") == input.facts.path);
+        }
+        if (!here) continue;
+        VerdictBlocks blocks{.verdict = static_cast<int64_t>(number),
+                             .name = text_at(verdict, "cause")};
+        add_sites(input, verdict.value("site", Json()), blocks.sites);
+        for (const Json& share : verdict.value("sites", Json::array())) {
+          if (share.is_object()) add_sites(input, share.value("site", Json()), blocks.sites);
+        }
+        std::sort(blocks.sites.begin(), blocks.sites.end());
+        blocks.sites.erase(std::unique(blocks.sites.begin(), blocks.sites.end()),
+                           blocks.sites.end());
+        if (blocks.sites.empty()) continue;  // accuses no blocks of this pool
+        const auto first = verdict.find("first_step");
+        if (first != verdict.end() && first->is_number_unsigned()) {
+          blocks.first_step = first->get<uint32_t>();
+        } else {
+          blocks.first_step = state->warmup + 1;
+        }
+        state->verdicts[pool].push_back(std::move(blocks));
+      }
+    }
+  }
+  state->diagnosis = std::move(diagnosis);
+  return state;
+}
+
+// Which of its input's pools a pool is.
+size_t number_in_input(const ViewState& state, size_t pool) {
+  size_t number = 0;
+  while (number < pool && state.pools[pool - number - 1].input == state.pools[pool].input) ++number;
+  return number;
 }
 
 }  // namespace
@@ -72,6 +141,7 @@ void Session::stop() {
   changed_.notify_all();
   if (worker_.joinable()) worker_.join();
   if (judge_.joinable()) judge_.join();
+  if (namer_.joinable()) namer_.join();
 }
 
 std::shared_ptr<const ViewState> Session::state() const {
@@ -81,7 +151,10 @@ std::shared_ptr<const ViewState> Session::state() const {
 
 Session::Status Session::status() const {
   const std::scoped_lock lock(mutex_);
-  Status status{.generation = generation_, .diagnosis = diagnosis_state_, .error = error_};
+  Status status{.generation = generation_,
+                .diagnosis = diagnosis_state_,
+                .names = names_state_,
+                .error = error_};
   status.progress = progress_;
   if (state_ != nullptr) {
     status.state = "ready";
@@ -100,6 +173,11 @@ void Session::wait_ready() const {
 void Session::wait_diagnosed() const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return diagnosis_state_ != "running" || stopping_; });
+}
+
+void Session::wait_named() const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return names_state_ != "running" || !error_.empty() || stopping_; });
 }
 
 void Session::watched() const {
@@ -124,7 +202,11 @@ void Session::work() {
   if (!load(false)) return;
   for (int turns = 0; !stopping_;) {
     const auto state = this->state();
-    if (!state->growing) return keep_views();
+    if (!state->growing) {
+      name_natives();
+      return keep_views();
+    }
+    name_growing();
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kLook, [&] { return stopping_.load(); });
@@ -194,16 +276,105 @@ bool Session::load(bool again) {
     return false;
   }
   progress_ = 1;
+  {
+    const std::scoped_lock lock(mutex_);
+    growing_names_.resize(loaded.size());
+    names_keys_.clear();
+    for (size_t input = 0; input < loaded.size(); ++input) {
+      names_keys_.push_back(loaded[input].names_key);
+      if (again && growing_names_[input]) loaded[input].index->take_names(growing_names_[input]);
+    }
+  }
   publish(loaded);
   const auto state = this->state();
-  for (size_t input = 0; input < loaded.size(); ++input) {
-    const auto directory = keep_input(loaded[input], options_.cache);
-    if (directory.empty()) continue;
+  directories_.clear();
+  for (const LoadedInput& input : loaded) {
+    const auto kept = keep_input(input, options_.cache);
+    directories_.push_back(kept.empty() ? input.directory : kept);
+    // What is derived before the names are there is derived of other sites.
+    if (kept.empty() || !input.names_key.empty()) continue;
     for (const ViewState::Pool& pool : state->pools) {
-      if (pool.input == input) pool.views->lies_in(directory);
+      if (pool.input == directories_.size() - 1) pool.views->lies_in(kept);
     }
   }
   return true;
+}
+
+// -- names ----------------------------------------------------------------------------------------
+
+// Of a run that is over: the state a second time, where any native frame has got a name.
+void Session::name_natives() {
+  const auto from = this->state();
+  NameMaker maker(options_.symbols);
+  std::vector<std::shared_ptr<const InputIndex>> inputs = from->inputs;
+  std::vector<std::filesystem::path> directories(inputs.size());
+  for (size_t i = 0; i < inputs.size() && !stopping_; ++i) {
+    if (!lacks_names(*inputs[i], inputs[i]->frame_names())) continue;
+    const auto names = maker.make(*inputs[i]);
+    inputs[i] = inputs[i]->named(names);
+    if (directories_[i].empty() || !maker.in_time()) continue;
+    // Those of other object files are of no use any more.
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(directories_[i], error)) {
+      if (entry.is_directory(error)) std::filesystem::remove_all(entry.path(), error);
+    }
+    const auto directory = derived_directory(directories_[i], names_keys_[i]);
+    std::filesystem::create_directory(directory, error);
+    if (save_names(*names, directory / kNamesFile)) directories[i] = directory;
+  }
+  const std::scoped_lock lock(mutex_);
+  names_state_ = "ready";
+  if (inputs != from->inputs) {
+    // A diagnosis may have come meanwhile.
+    auto state = std::make_shared<ViewState>();
+    state->generation = ++generation_;
+    state->origin = state_->origin;
+    state->inputs = inputs;
+    for (size_t pool = 0; pool < state_->pools.size(); ++pool) {
+      const size_t input = state_->pools[pool].input;
+      state->pools.push_back(
+          inputs[input] == from->inputs[input]
+              ? state_->pools[pool]
+              : ViewState::Pool{
+                    input, std::make_shared<const PoolViews>(
+                               inputs[input], number_in_input(*state_, pool), directories[input])});
+    }
+    state->verdicts.resize(state->pools.size());
+    state_ = state_->diagnosis.is_object() ? with_diagnosis(*state, state_->diagnosis) : state;
+  }
+  changed_.notify_all();
+}
+
+// Of a growing one: beside the reading, for the index after. What is known stays known.
+void Session::name_growing() {
+  const auto now = std::chrono::steady_clock::now();
+  if (naming_ || now - named_ < kName) return;
+  const auto from = this->state();
+  const bool lack = std::any_of(from->inputs.begin(), from->inputs.end(), [](const auto& input) {
+    return lacks_names(*input, input->frame_names());
+  });
+  if (!lack) return;
+  named_ = now;
+  if (namer_.joinable()) namer_.join();
+  if (!growing_maker_) growing_maker_ = std::make_unique<NameMaker>(options_.symbols);
+  naming_ = true;
+  namer_ = std::thread([this, from] {
+    for (size_t i = 0; i < from->inputs.size() && !stopping_; ++i) {
+      auto names = growing_maker_->make(*from->inputs[i]);
+      const std::scoped_lock lock(mutex_);
+      if (i < growing_names_.size()) growing_names_[i] = std::move(names);
+    }
+    naming_ = false;
+  });
+}
+
+// What the names of all inputs depend on; waits for the first index.
+std::string Session::names_keys() const {
+  wait_ready();
+  const std::scoped_lock lock(mutex_);
+  std::string keys;
+  for (const std::string& key : names_keys_) keys += key + ' ';
+  return keys;
 }
 
 void Session::publish(const std::vector<LoadedInput>& loaded) {
@@ -216,8 +387,13 @@ void Session::publish(const std::vector<LoadedInput>& loaded) {
   }
   for (size_t input = 0; input < state->inputs.size(); ++input) {
     for (size_t pool = 0; pool < state->inputs[input]->pools.size(); ++pool) {
-      state->pools.push_back({input, std::make_shared<const PoolViews>(state->inputs[input], pool,
-                                                                       loaded[input].directory)});
+      const bool named =
+          loaded[input].names_key.empty() || loaded[input].index->frame_names() != nullptr;
+      state->pools.push_back(
+          {input, std::make_shared<const PoolViews>(
+                      state->inputs[input], pool,
+                      named ? derived_directory(loaded[input].directory, loaded[input].names_key)
+                            : std::filesystem::path())});
     }
   }
   state->verdicts.resize(state->pools.size());
@@ -225,73 +401,10 @@ void Session::publish(const std::vector<LoadedInput>& loaded) {
   state->generation = ++generation_;
   // The diagnosis of a moment ago holds until there is a newer one.
   if (state_ != nullptr) {
-    state->diagnosis = state_->diagnosis;
-    state->warmup = state_->warmup;
-    if (state->pools.size() == state_->pools.size()) state->verdicts = state_->verdicts;
+    if (state_->diagnosis.is_object()) state = with_diagnosis(*state, state_->diagnosis);
   }
   state_ = std::move(state);
   changed_.notify_all();
-}
-
-// Puts a diagnosis beside the state it was made for, or a newer one.
-static std::shared_ptr<ViewState> with_diagnosis(const ViewState& from, Json diagnosis) {
-  auto state = std::make_shared<ViewState>();
-  state->generation = from.generation;
-  state->growing = from.growing;
-  state->origin = from.origin;
-  state->inputs = from.inputs;
-  state->pools = from.pools;
-  state->verdicts.resize(state->pools.size());
-  const auto steps = diagnosis.find("steps");
-  if (steps != diagnosis.end() && steps->is_object()) {
-    const auto until = steps->find("warmup_until");
-    if (until != steps->end() && until->is_number_unsigned())
-      state->warmup = until->get<uint32_t>();
-  }
-  const auto verdicts = diagnosis.find("verdicts"), inputs = diagnosis.find("inputs");
-  if (verdicts != diagnosis.end() && verdicts->is_array() && inputs != diagnosis.end() &&
-      inputs->is_array()) {
-    for (size_t pool = 0; pool < state->pools.size(); ++pool) {
-      const InputIndex& input = state->pools[pool].views->input();
-      const Where where = state->pools[pool].views->pool().where;
-      for (size_t number = 0; number < verdicts->size(); ++number) {
-        const Json& verdict = (*verdicts)[number];
-        // Null: it was found on more than one of them.
-        const auto fits = [&verdict](const char* key, std::string_view name) {
-          return !verdict.value(key, Json()).is_string() || text_at(verdict, key) == name;
-        };
-        if (!fits("layer", layer_name(where.layer)) || !fits("device", device_name(where.device))) {
-          continue;
-        }
-        const auto processes = verdict.find("processes");
-        bool here = false;
-        for (const Json& process : processes != verdict.end() ? *processes : Json::array()) {
-          here = here || (process.is_number_unsigned() && process.get<size_t>() < inputs->size() &&
-                          text_at((*inputs)[process.get<size_t>()], "path") == input.facts.path);
-        }
-        if (!here) continue;
-        VerdictBlocks blocks{.verdict = static_cast<int64_t>(number),
-                             .name = text_at(verdict, "cause")};
-        add_sites(input, verdict.value("site", Json()), blocks.sites);
-        for (const Json& share : verdict.value("sites", Json::array())) {
-          if (share.is_object()) add_sites(input, share.value("site", Json()), blocks.sites);
-        }
-        std::sort(blocks.sites.begin(), blocks.sites.end());
-        blocks.sites.erase(std::unique(blocks.sites.begin(), blocks.sites.end()),
-                           blocks.sites.end());
-        if (blocks.sites.empty()) continue;  // accuses no blocks of this pool
-        const auto first = verdict.find("first_step");
-        if (first != verdict.end() && first->is_number_unsigned()) {
-          blocks.first_step = first->get<uint32_t>();
-        } else {
-          blocks.first_step = state->warmup + 1;
-        }
-        state->verdicts[pool].push_back(std::move(blocks));
-      }
-    }
-  }
-  state->diagnosis = std::move(diagnosis);
-  return state;
 }
 
 // Null where there is none. That of inputs which are complete is kept for the next time.
@@ -299,10 +412,12 @@ Json Session::diagnose() const {
   if (!options_.diagnose) return nullptr;
   std::string key = "diagnosis\n";
   for (const std::string& path : options_.paths) key += input_key(path);
-  auto text = options_.cache.find_text(key);
-  if (text) {
-    Json known = Json::parse(*text, nullptr, false);
-    if (known.is_object()) return known;
+  // Its first line: what the names in it depend on.
+  if (auto text = options_.cache.find_text(key)) {
+    const size_t line = std::min(text->find('\n'), text->size());
+    Json known =
+        Json::parse(text->begin() + static_cast<ptrdiff_t>(line), text->end(), nullptr, false);
+    if (known.is_object() && text->substr(0, line) == names_keys()) return known;
   }
   const auto made = options_.diagnose(options_.paths);
   if (!made) return nullptr;
@@ -313,7 +428,7 @@ Json Session::diagnose() const {
   for (const Json& input : over ? *inputs : Json::array()) {
     over = over && text_at(input, "ended") != "running";
   }
-  if (over) options_.cache.keep_text(key, made.value());
+  if (over) options_.cache.keep_text(key, names_keys() + '\n' + made.value());
   return diagnosis;
 }
 

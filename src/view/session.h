@@ -20,6 +20,7 @@
 #include "view/index_cache.h"
 #include "view/input_index.h"
 #include "view/input_loader.h"
+#include "view/name_table.h"
 #include "view/pool_views.h"
 
 namespace memscope::view {
@@ -53,6 +54,8 @@ struct SessionOptions {
   IndexCache cache{std::filesystem::path()};
   // The text of `analyze --json` for the paths; may take long, runs in a thread of its own.
   std::function<Result<std::string>(const std::vector<std::string>&)> diagnose;
+  // Where native frames get their names: a moment after the first picture, in `work`'s thread.
+  SymbolOptions symbols;
 };
 
 class Session {
@@ -69,7 +72,7 @@ class Session {
   std::shared_ptr<const ViewState> state() const;
   struct Status {
     uint64_t generation = 0;
-    std::string state = "building", diagnosis = "running", error;
+    std::string state = "building", diagnosis = "running", names = "running", error;
     double progress = -1;  // -1 unknown
     bool growing = false;
   };
@@ -79,6 +82,7 @@ class Session {
   // Waits until the first state is there, or it failed.
   void wait_ready() const;
   void wait_diagnosed() const;
+  void wait_named() const;
 
  private:
   void work();
@@ -88,19 +92,30 @@ class Session {
   bool load(bool again);
   void publish(const std::vector<LoadedInput>& loaded);
   void keep_views();
+  void name_natives();
+  void name_growing();
+  std::string names_keys() const;
   std::vector<std::string> stamps() const;
 
   SessionOptions options_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::shared_ptr<const ViewState> state_;
-  std::string error_, diagnosis_state_ = "running";
+  std::string error_, diagnosis_state_ = "running", names_state_ = "running";
   nlohmann::ordered_json diagnosis_;
   std::atomic<double> progress_ = -1;
   std::atomic<bool> stopping_ = false;
   mutable std::atomic<std::chrono::steady_clock::rep> watched_ = 0;
   uint64_t generation_ = 0;
-  std::thread worker_, judge_;
+  // Of the inputs that were loaded last; the directories are the worker's.
+  std::vector<std::string> names_keys_;
+  std::vector<std::filesystem::path> directories_;
+  // Of a growing run: made beside the next index, and taken by the one after.
+  std::vector<std::shared_ptr<const NameTable>> growing_names_;
+  std::unique_ptr<NameMaker> growing_maker_;
+  std::chrono::steady_clock::time_point named_{};
+  std::atomic<bool> naming_ = false;
+  std::thread worker_, judge_, namer_;
 };
 
 }  // namespace memscope::view

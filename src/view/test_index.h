@@ -29,6 +29,17 @@ class IndexScript {
     StackTable& stacks = source_.stacks();
     return stacks.intern(StackId(), stacks.intern_frame(frame));
   }
+  // A native frame that `caller` has called.
+  StackId native(StackId caller, std::string_view object, std::string_view build_id,
+                 uint64_t offset) {
+    StringTable& strings = source_.strings();
+    const Frame frame{.file = strings.intern(object),
+                      .module = strings.intern(build_id),
+                      .kind = FrameKind::kNative,
+                      .offset = offset};
+    StackTable& stacks = source_.stacks();
+    return stacks.intern(caller, stacks.intern_frame(frame));
+  }
   void alloc(uint64_t time, uint64_t addr, uint64_t size, StackId stack = {}, uint32_t thread = 1) {
     Event event{.kind = EventKind::kAlloc, .where = kTestWhere, .thread = ThreadId(thread)};
     event.stack = stack;
