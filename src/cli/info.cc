@@ -216,7 +216,10 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
                          count(s.rows->used), count(s.rows->unused), count(s.rows->bad)),
              s.rows->bad != 0);
   }
-  for (const TraceSummary::Pool& pool : s.pools) rows.row(pool.device, pool_text(pool));
+  for (const TraceSummary::Pool& pool : s.pools) {
+    rows.row(pool.device, pool_text(pool));
+    if (!pool.model.empty()) rows.row("simulator", pool.model);
+  }
   std::string counts;
   for (const auto& [name, count] : s.events) {
     counts +=

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/pool_verify.h"
 #include "import/open_input.h"
 #include "trace/reader.h"
 #include "trace/records.h"
@@ -93,7 +94,8 @@ Json json_of(const TraceSummary& s) {
                          {"requested", pool.requested},
                          {"workspace", pool.workspace},
                          {"entries", pool.entries},
-                         {"older", pool.older}});
+                         {"older", pool.older},
+                         {"model", pool.model.empty() ? Json(nullptr) : Json(pool.model)}});
   }
   return Json{{"path", s.path},
               {"kind", s.kind},
@@ -194,6 +196,23 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
   return summary;
 }
 
+// Whether what a pool did follows from the rules of its allocator.
+std::string model_text(const SnapshotFile& file, const PoolHistory& device) {
+  if (device.entries.empty()) return {};
+  const PoolInput input{device, file.tables, file.stacks, file.strings};
+  const PoolSettings settings = settings_of(device, file.rounding, file.settings);
+  // To try all settings takes a few dozen rounds.
+  constexpr size_t kManyEntries = 2'000'000;
+  const PoolCheck check = device.entries.size() < kManyEntries ? calibrate_pool(input, settings)
+                                                               : verify_pool(input, settings);
+  if (!check.refused.empty()) return "none: " + check.refused;
+  std::string text = fmt::format("{} of {} segment events and {} of {} addresses reproduced ({})",
+                                 check.same_events, check.segment_events, check.same_addrs,
+                                 check.allocs, check.settings.text());
+  if (!check.exact()) text = "does not fit: " + text + "; " + check.first_difference;
+  return text;
+}
+
 void add_pools(const SnapshotFile& file, TraceSummary& summary) {
   for (size_t i = 0; i < file.devices.size(); ++i) {
     const PoolHistory& device = file.devices[i];
@@ -214,6 +233,7 @@ void add_pools(const SnapshotFile& file, TraceSummary& summary) {
       pool.blocks += block.state == PoolBlockState::kAllocated && !block.workspace ? 1 : 0;
     }
     if (!device.entries.empty()) pool.older = file.starts[i].blocks.size();
+    if (device.device.type != Device::kCpu) pool.model = model_text(file, device);
     summary.pools.push_back(std::move(pool));
   }
   summary.whole = file.has_traces && file.older == 0;

@@ -27,6 +27,7 @@ struct TraceSummary {
     uint64_t reserved = 0, allocated = 0, active = 0, requested = 0, workspace = 0;  // bytes
     uint64_t entries = 0;  // of its history
     uint64_t older = 0;    // blocks that were there when it begins
+    std::string model;     // whether the simulator makes the same decisions; "" without a history
   };
   std::string path, kind = "trace";
   TraceInfo info;
