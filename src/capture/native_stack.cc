@@ -23,6 +23,15 @@ namespace {
 constinit ModuleMap modules;
 constinit UnwindCache cache;
 constinit WalkMemo memos[kLanes];  // by lane; of those never used no page is touched
+// What a lane's memo was made a summary beside: the key of a stack depends on these too.
+struct Seen {
+  uint64_t python_hash = 0, python_count = 0, limit = 0;
+  bool operator==(const Seen&) const = default;
+};
+struct alignas(64) LaneSeen : Seen {
+  using Seen::operator=;
+};
+constinit LaneSeen last_seen[kLanes];
 std::atomic<uint64_t> own_module{0};
 std::atomic<uint32_t> closing{0};  // threads inside dlclose
 std::atomic<bool> look_wanted{false};
@@ -273,21 +282,31 @@ uint32_t node(Lane& lane, const CallerState& caller) noexcept {
       python_stack::walk_with_entries(tables.walked, max, &python_hash, &python_truncated);
   const uint64_t end = stack_end(lane, here.sp);
   WalkMemo& memo = memos[lane.index - 1];
-  StackHash hash;
-  hash.add(python_hash, python_count, 0);
-  WalkEnd walk = WalkEnd::kLost;
-  if (end != 0) {
-    PythonGroups groups(tables.walked, python_count);
-    walk = walk_merged(
-        memo, here, end, limit, &groups,
-        [&](const NativeFrame& frame) {
-          hash.add(frame.pc, frame.module, 0);
-          return true;
-        },
-        [](const RawFrame&) {});
+  Seen& seen = last_seen[lane.index - 1];
+  const Seen now{python_hash, python_count, limit};
+  uint64_t key = 0;
+  if (end != 0 && seen == now) key = memo.summary(cache, here, end);
+  if (key == 0) {
+    StackHash hash;
+    hash.add(python_hash, python_count, 0);
+    WalkEnd walk = WalkEnd::kLost;
+    if (end != 0) {
+      PythonGroups groups(tables.walked, python_count);
+      walk = walk_merged(
+          memo, here, end, limit, &groups,
+          [&](const NativeFrame& frame) {
+            hash.add(frame.pc, frame.module, 0);
+            return true;
+          },
+          [](const RawFrame&) {});
+    }
+    key = hash.finish(walk == WalkEnd::kLost);
+    if (key == 0) key = 1;
+    if (walk == WalkEnd::kOutermost) {
+      seen = now;
+      memo.summarize(key);
+    }
   }
-  uint64_t key = hash.finish(walk == WalkEnd::kLost);
-  if (key == 0) key = 1;
   if (const uint32_t known = tables.raw.find(key)) return known;
   const size_t count = merge(memo, here, end, limit, tables.walked, python_count, max);
   return count == 0 ? 0 : define_stack(lane, count, key);

@@ -23,6 +23,27 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
+// What was made of walks, by summary; and how often one was had without a walk.
+std::vector<Seen> summaries;
+size_t summaries_had = 0;
+
+// A summary that the memo gives is of a walk that `plain`, perhaps a limited one, is the beginning
+// of.
+void expect_summary_of(uint64_t summary, const Seen& plain) {
+  if (summary == 0) return;
+  ++summaries_had;
+  std::vector<uint64_t> words = summaries.at(summary - 1).words;
+  if (plain.end == WalkEnd::kEnough) words.resize(plain.words.size());
+  EXPECT_EQ(words, plain.words);
+  EXPECT_NE(plain.end, WalkEnd::kLost);
+}
+
+void summarize(WalkMemo& memo, const Seen& seen) {
+  if (seen.end != WalkEnd::kOutermost) return;
+  summaries.push_back(seen);
+  memo.summarize(summaries.size());
+}
+
 // Both walk from `from`; the plain one is returned.
 Seen expect_same(WalkMemo& memo, const UnwindState& from, size_t limit = 1000) {
   const UnwindCache& cache = tables().cache;  // the bounds are known after it
@@ -40,9 +61,11 @@ Seen expect_same(WalkMemo& memo, const UnwindState& from, size_t limit = 1000) {
     };
   };
   plain.end = walk_native(cache, from, bounds.high, look_up, into(plain));
+  expect_summary_of(memo.summary(cache, from, bounds.high), plain);
   again.end = memo.walk(cache, from, bounds.high, look_up, into(again));
   EXPECT_EQ(again.end, plain.end);
   EXPECT_EQ(again.words, plain.words);
+  summarize(memo, again);
   return plain;
 }
 
@@ -52,6 +75,12 @@ Seen expect_same(WalkMemo& memo, const UnwindState& from, size_t limit = 1000) {
   MEMSCOPE_UNWIND_HERE(here);
   return expect_same(memo, here, limit);
 }
+
+// The state that the function it is written in returns to, as a hook's caller's.
+#define CALLERS_STATE()                                                       \
+  (UnwindState{.pc = reinterpret_cast<uint64_t>(__builtin_return_address(0)), \
+               .sp = reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()),       \
+               .fp = *static_cast<const uint64_t*>(__builtin_frame_address(0))})
 
 using Action = std::function<void()>;
 
@@ -107,6 +136,53 @@ TEST(WalkMemo, GoesOnWhereALimitedWalkEnded) {
   });
 }
 
+#if defined(__x86_64__)
+// A hook's work: a walk from its caller on.
+__attribute__((noinline)) void hook(WalkMemo& memo, size_t limit = 1000) {
+  const UnwindState caller = CALLERS_STATE();
+  expect_same(memo, caller, limit);
+}
+
+// From one address: a loop that is not unrolled.
+__attribute__((noinline)) void hook_times(WalkMemo& memo, int times, size_t limit = 1000) {
+  do {
+    hook(memo, limit);
+    asm volatile("" : "+r"(times));
+  } while (--times > 0);
+}
+
+// Walked once, the same stack gives what was made of it; another one does not, however alike.
+TEST(WalkMemo, KnowsTheWholeWalkAgain) {
+  WalkMemo memo;
+  summaries_had = 0;
+  right(10, [&] { hook_times(memo, 5); });
+  EXPECT_EQ(summaries_had, 4u);
+  std::mt19937 random(5);  // NOLINT(cert-msc51-cpp): the same test every time
+  for (int round = 0; round < 300; ++round) {
+    const int depth = static_cast<int>(random() % 40);
+    const Action walk = [&] { hook_times(memo, 2, random() % 3 == 0 ? 5 : 1000); };
+    if (random() % 2 == 0) {
+      left(depth, walk);
+    } else {
+      right(depth, walk);
+    }
+  }
+  EXPECT_GT(summaries_had, 50u);
+}
+
+// Of a stack that is deeper than what it holds, and of a walk that was cut, it knows nothing.
+TEST(WalkMemo, HasNoSummaryOfWhatItDidNotNote) {
+  WalkMemo memo;
+  summaries_had = 0;
+  for (const int depth : {300, 400}) {
+    left(depth, [&] { hook_times(memo, 3); });
+    EXPECT_EQ(summaries_had, 0u) << depth << " " << memo.steps();
+  }
+  right(10, [&] { hook_times(memo, 3, 4); });
+  EXPECT_EQ(summaries_had, 0u);
+}
+#endif
+
 TEST(WalkMemo, DeeperStacksThanItHoldsAreWalkedAllTheSame) {
   WalkMemo memo;
   for (const int depth : {300, 5, 300, 120, 128, 130, 5}) {
@@ -159,8 +235,10 @@ TEST(WalkMemo, RandomWordsGiveThePlainWalksFrames) {
       };
     };
     plain.end = walk_native(all.cache, from, begin + sizeof stack, look_up, into(plain));
+    expect_summary_of(memo.summary(all.cache, from, begin + sizeof stack), plain);
     again.end = memo.walk(all.cache, from, begin + sizeof stack, look_up, into(again));
     ASSERT_EQ(again, plain) << round;
+    summarize(memo, again);
   }
 }
 
