@@ -39,7 +39,7 @@ uint64_t budget;
 uint64_t closed_bytes;      // of the files before the one that is written
 uint64_t folded_bytes;      // of trace.msm after the last fold
 uint64_t bytes_after_fold;  // closed_bytes then
-uint64_t log_identity;      // inode of trace.msm when the fold began
+uint32_t covered_before;    // covered() when the fold began
 Helper helper;
 uint32_t failures;    // in a row
 uint64_t not_before;  // when the next fold may begin
@@ -68,11 +68,6 @@ uint64_t default_bytes() {
 
 void set_budget() {
   budget = settings.max_trace_bytes != 0 ? settings.max_trace_bytes : default_bytes();
-}
-
-uint64_t inode_of_log() {
-  struct stat status {};
-  return stat(path_of(kLogName), &status) == 0 ? status.st_ino : 0;
 }
 
 // The last segment that trace.msm stands for.
@@ -129,7 +124,7 @@ void fold_ended(bool done) {
 }
 
 void look_after_helper() {
-  if (helper == Helper::kRuns && !helper_runs()) fold_ended(inode_of_log() != log_identity);
+  if (helper == Helper::kRuns && !helper_runs()) fold_ended(covered() > covered_before);
 }
 
 void give_up() {
@@ -157,7 +152,7 @@ void tell_of_failures() {
 
 void begin(const char* process_directory) {
   std::snprintf(directory, sizeof(directory), "%s", process_directory);
-  closed_bytes = folded_bytes = bytes_after_fold = log_identity = not_before = 0;
+  closed_bytes = folded_bytes = bytes_after_fold = covered_before = not_before = 0;
   helper = Helper::kNone;
   failures = 0;
   over = told = false;
@@ -201,7 +196,7 @@ void start_due_fold() {
   if (due) {
     std::snprintf(where, sizeof(where), "%s", directory);
     std::snprintf(keep, sizeof(keep), "%llu", static_cast<unsigned long long>(budget / kKept));
-    log_identity = inode_of_log();
+    covered_before = covered();
     helper = Helper::kStarting;
   }
   pthread_mutex_unlock(&state.trace_lock);

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -101,6 +102,43 @@ TEST_F(HelperProcess, NorWhereOrphansAreTakenInAndChildrenIgnored) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+// The parent of a process, 0 where there is no such process any more.
+pid_t parent_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || text[name_end + 2] == 'Z') return 0;
+  return static_cast<pid_t>(std::stol(text.substr(name_end + 4)));
+}
+
+pid_t child_of(pid_t parent) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid != 0 && parent_of(pid) == parent) return pid;
+  }
+  return 0;
+}
+
+// It shares the program's memory, which must not outlive the program.
+TEST_F(HelperProcess, TheParentThatStaysDoesNotOutliveTheProgram) {
+  const pid_t program = fork();
+  if (program == 0) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    _exit(start("exec sleep 60") > 0 && pause() != 0 ? 0 : 1);
+  }
+  pid_t parent = 0, helper = 0;
+  while (helper == 0) {
+    parent = child_of(program);
+    helper = parent == 0 ? 0 : child_of(parent);
+  }
+  kill(program, SIGKILL);
+  while (waitpid(program, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  while (parent_of(parent) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_NE(parent_of(helper), 0) << "which goes on meanwhile";
+  kill(helper, SIGKILL);
+}
+
 TEST_F(HelperProcess, AChildOfTheProgramIsStillWaitedFor) {
   const pid_t child = fork();
   if (child == 0) {
@@ -154,7 +192,7 @@ TEST_F(HelperProcess, OneThatCannotBeStartedIsNone) {
 }
 
 TEST_F(HelperProcess, OneThatIsKilledHasEnded) {
-  const pid_t helper = start("sleep 60");
+  const pid_t helper = start("exec sleep 60");
   ASSERT_GT(helper, 0);
   EXPECT_TRUE(helper_runs());
   kill(helper, SIGKILL);

@@ -102,6 +102,21 @@ void tell(const DumpReport& report, const std::string& name, const ConvertReques
   }
 }
 
+// Of a past that the disk budget has folded there are no events to write.
+void tell_of_folded(const Input& input) {
+  if (input.trace() == nullptr) return;
+  const TraceInfo::Folded& folded = input.trace()->info().folded;
+  if (folded.folds == 0) return;
+  const std::string steps =
+      folded.steps == 0
+          ? ""
+          : fmt::format(" (steps 1 to {})", format_count(static_cast<int64_t>(folded.steps)));
+  say(fmt::format(
+      "{}: its first {}{} are folded (disk budget): of them there is what was alive at "
+      "their end",
+      input.info().path, format_plural(static_cast<int64_t>(folded.events), "event"), steps));
+}
+
 std::string all_names(const std::vector<Input>& inputs) {
   std::string names;
   for (size_t i = 0; i < std::min(inputs.size(), kListed); ++i) {
@@ -212,7 +227,10 @@ int convert(const ConvertRequest& request) {
           "process, -o DIR/ has all",
           path, file->processes.size() - opened.value().size(), file->processes.size()));
     }
-    for (Input& input : opened.value()) inputs.push_back(std::move(input));
+    for (Input& input : opened.value()) {
+      tell_of_folded(input);
+      inputs.push_back(std::move(input));
+    }
   }
   if (inputs.empty()) return status;
   if (is_perfetto(request)) return std::max(status, convert_to_perfetto(inputs, request));

@@ -107,7 +107,8 @@ void add_completeness(const TraceSummary& s, Rows& rows) {
       std::string kinds;
       for (const auto& [kind, drop] : s.info.dropped) {
         kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ",
-                             format_count(static_cast<int64_t>(drop.count)), record_name(kind));
+                             format_count(static_cast<int64_t>(drop.count)),
+                             kind == 0 ? "of unknown kind" : record_name(kind));
       }
       why.push_back(fmt::format(
           "{} dropped ({})", format_plural(static_cast<int64_t>(s.info.dropped_events()), "event"),

@@ -144,3 +144,14 @@ def test_a_leak_is_the_same_with_and_without_folding(
     [line] = refused.stderr.splitlines()
     assert "are folded (disk budget)" in line
     assert f"ask for steps from {past + 1} on" in line or forks
+
+    # Nor are there events of them to write; what is alive is written.
+    trace = inputs[0]["path"]
+    converted = subprocess.run(
+        [command, "convert", trace, "-o", folded.directory / "rows.csv"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert converted.returncode == 0
+    assert f"(steps 1 to {past:,}) are folded (disk budget)" in converted.stderr
