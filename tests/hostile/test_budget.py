@@ -100,7 +100,7 @@ def expect_consistent(run_command: RunHostile, trace: pathlib.Path) -> tuple[int
 def test_a_year_of_steps(
     build: pathlib.Path, tmp_path: pathlib.Path, run_command: RunHostile, full: bool
 ) -> None:
-    steps, rate = (30_000_000, 500_000) if full else (400_000, 60_000)
+    steps, rate = (30_000_000, 200_000) if full else (400_000, 60_000)
     program = start(build, tmp_path, steps, rate)
     largest = 0
     while program.poll() is None:
