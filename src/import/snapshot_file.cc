@@ -42,7 +42,9 @@ uint8_t device_type(const SnapshotFile& file) {
 PoolRounding rounding_of(const SnapshotFile& file) {
   PoolRounding rounding;
   for (size_t i = 0; i < rounding.divisions.size(); ++i) {
-    const auto setting = file.settings.find("roundup_power2_divisions." + std::to_string(1u << i));
+    std::string name = "roundup_power2_divisions.";
+    name += std::to_string(1u << i);
+    const auto setting = file.settings.find(name);
     if (setting == file.settings.end()) continue;
     const std::string& text = setting->second;
     std::from_chars(text.data(), text.data() + text.size(), rounding.divisions[i]);
@@ -87,7 +89,10 @@ void work_out(SnapshotFile& file) {
 std::vector<std::string> SnapshotFile::damage() const {
   std::vector<std::string> lines;
   const std::string name = path.string();
-  for (const std::string& note : notes) lines.push_back(name + ": " + note);
+  for (const std::string& note : notes) {
+    lines.push_back(name);
+    lines.back().append(": ").append(note);
+  }
   if (odd != 0) {
     lines.push_back(name + ": " + std::to_string(odd) + " of its " + std::to_string(entries) +
                     " entries do not fit the segments at the end; they are left out of the state "
