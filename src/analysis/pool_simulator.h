@@ -129,27 +129,27 @@ class PoolSimulator {
   uint32_t pool_of(uint16_t id, bool small);
   uint32_t new_block();
   void drop_block(uint32_t block);
-  void insert_free(uint32_t block);
-  void erase_free(uint32_t block);
-  uint32_t split_off(uint32_t block, uint64_t size);  // what lies behind
+  void insert_free(uint32_t number);
+  void erase_free(uint32_t number);
+  uint32_t split_off(uint32_t number, uint64_t size);  // what lies behind
   uint32_t merge(uint32_t low, uint32_t high);
   uint32_t merge_free(uint32_t block);
-  uint64_t reach(uint32_t block) const;
+  uint64_t reach(uint32_t number) const;
 
-  uint32_t best_fit(uint32_t pool, uint64_t stream, uint64_t size);
+  uint32_t best_fit(uint32_t number, uint64_t stream, uint64_t size);
   uint32_t new_memory(uint32_t pool, uint64_t stream, uint64_t size);
   uint32_t grow(uint32_t pool, uint64_t stream, uint64_t size);
-  uint32_t room_to_grow(uint32_t pool, uint64_t stream, uint64_t size);
-  uint32_t map(uint32_t block, uint64_t size);
-  void unmap(uint32_t block);
+  uint32_t room_to_grow(uint32_t number, uint64_t stream, uint64_t size);
+  uint32_t map(uint32_t number, uint64_t size);
+  void unmap(uint32_t number);
   bool refused(uint64_t bytes);
   uint64_t segment_bytes(uint64_t size) const;
 
   void collect_garbage();
-  bool give_up_oversize(uint32_t pool, uint64_t stream, uint64_t size);
+  bool give_up_oversize(uint32_t number, uint64_t stream, uint64_t size);
   void give_up_cache();
   void give_up(uint32_t pool);
-  void give_back(uint32_t block);
+  void give_back(uint32_t number);
   uint32_t take(uint32_t block, uint64_t size, uint64_t request);
 
   PoolSettings settings_;
