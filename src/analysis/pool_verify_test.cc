@@ -156,11 +156,12 @@ TEST(PoolVerify, ARangeBeginsWhereItWasEverMapped) {
 
 // -- real files -----------------------------------------------------------------------------------
 
-// This file lies in src/analysis of the checkout; what is shared lies beside the checkout.
+// This file lies in src/analysis of the checkout; what is shared lies beside the checkout. (Its
+// name may be relative to the build directory, where tests are run.)
 std::shared_ptr<const SnapshotFile> real_file(const char* name) {
-  const std::filesystem::path here(__FILE__);
-  const auto path = here.parent_path().parent_path().parent_path().parent_path() / "shared" /
-                    "data" / "snapshot" / name;
+  const auto here = std::filesystem::absolute(__FILE__).lexically_normal();
+  const auto checkout = here.parent_path().parent_path().parent_path();
+  const auto path = checkout.parent_path() / "shared" / "data" / "snapshot" / name;
   const auto file = import_snapshot(path);
   return file ? file.value() : nullptr;
 }
