@@ -67,6 +67,7 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
     disk_budget::start_due_fold();
   }
   native_stack::poll(now >= *next_second);
+  siblings::sweep_if_due(now, stop_wanted);
   if (now < *next_second) return;
   *next_second = now + kSecond;
   lanes::reap();
@@ -93,7 +94,6 @@ void poll(uint64_t now, uint64_t* next_second, uint64_t* next_anchor) {
   }
   pthread_mutex_unlock(&state.trace_lock);
   disk_budget::start_due_fold();
-  siblings::sweep_if_due(now, stop_wanted);
 }
 
 void* run(void*) {

@@ -2,8 +2,11 @@
 // while this process lives and at its end (trace/dead_slabs.h), so that workers that come and go by
 // the thousand leave nothing behind.
 //
-//  * Looks only where there can be any: after a fork, and while slabs of others were there the last
-//    time. At most 1 % of the agent thread's time.
+//  * Looks only where there can be any: after a fork that Python made, while slabs of others were
+//    there the last time and, in the first process of those that are traced, when the run's
+//    directory has changed: a fork of a C program is told of by the directory that its child makes.
+//  * At most 1 % of the agent thread's time; 5 % while children come by the dozen, and what it
+//    takes once their slabs take half a gigabyte.
 //  * Under a launcher the end of the run is the launcher's business.
 #pragma once
 

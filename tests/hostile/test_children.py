@@ -71,6 +71,36 @@ def test_forks_while_other_threads_allocate(
     one_run(pair.output)
 
 
+def test_forks_not_made_by_python_do_not_fill_the_disk(
+    build: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """200 children of a C program, each with a slab of 8 MiB, are swept while it runs."""
+    process = subprocess.Popen(
+        [
+            *(build / "msmemscope", "--report-to=none", "-o", tmp_path / "out", "--"),
+            *(build / "hostile" / "children", "fork", "200"),
+        ],
+        env=outside(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    most = seen = 0
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        most = max(most, len(list(tmp_path.glob("out/run-*/*/hot.slab"))))
+        seen = len(list(tmp_path.glob("out/run-*/*")))
+        time.sleep(0.01)
+    assert process.wait(timeout=10) == 0
+    assert len(list(tmp_path.glob("out/run-*/*/trace.msm"))) == 201
+    assert seen > 100, "looked at while they came"
+    # 64 new ones are swept at once, a few more come meanwhile.
+    assert most < 100, f"{most} slabs at once"
+    counts = [count_events(build, path.parent) for path in tmp_path.glob("out/run-*/*/trace.msm")]
+    assert sorted(each["allocs"] for each in counts) == [10] + [20] * 200
+    one_run(tmp_path / "out")
+
+
 def test_helpers_by_the_thousand_leave_nothing_behind(
     run_both: RunBoth, build: pathlib.Path, full: bool
 ) -> None:
