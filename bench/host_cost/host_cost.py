@@ -1,9 +1,9 @@
 """What the host source costs a program that does nothing but malloc and free, beside heaptrack.
 
 For 1, 2 and 4 threads and stacks 10 and 40 calls deep the same program runs without a tool, under
-the agent (native stacks, every block), under heaptrack and, as a library in a Python process, under
-memray with native stacks, in turns, so that all meet the same noise. Prints one JSON object: ns a
-pair of one thread, the median of the turns and their spread.
+the agent (native stacks; every block, and sampled every 512 KiB), under heaptrack and, as a library
+in a Python process, under memray with native stacks, in turns, so that all meet the same noise.
+Prints one JSON object: ns a pair of one thread, the median of the turns and their spread.
 
     host_cost.py MALLOC_PAIRS AGENT [--memray FOLDER] [--pairs N] [--turns N]
 
@@ -57,12 +57,13 @@ class Bench:
     def none(self, threads: int, depth: int) -> tuple[float, float]:
         return self._run(self._words(threads, depth))
 
-    def memscope(self, threads: int, depth: int) -> tuple[float, float]:
+    def memscope(self, threads: int, depth: int, sample: str = "0") -> tuple[float, float]:
         output = self.folder / "traces"
         config = {
             "mode": "exec",
             "device": "host",
             "call_stack": "c:200",
+            "host_sample": sample,
             "output_path": str(output),
         }
         env = {"LD_PRELOAD": self.agent, "MSMEMSCOPE_CONFIG": json.dumps(config)}
@@ -70,6 +71,9 @@ class Bench:
         assert list(output.rglob("trace.msm")), "the agent recorded nothing"
         shutil.rmtree(output)
         return result
+
+    def sampled(self, threads: int, depth: int) -> tuple[float, float]:
+        return self.memscope(threads, depth, str(512 * 1024))
 
     def heaptrack(self, threads: int, depth: int) -> tuple[float, float]:
         file = self.folder / "heaptrack"
@@ -110,7 +114,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1_000_000, help="of all threads together")
     parser.add_argument("--turns", type=int, default=7)
     arguments = parser.parse_args()
-    tools = ["none", "memscope"] + (["heaptrack"] if shutil.which("heaptrack") else [])
+    tools = ["none", "memscope", "sampled"] + (["heaptrack"] if shutil.which("heaptrack") else [])
     tools += ["memray"] if arguments.memray else []
     with tempfile.TemporaryDirectory(dir=os.environ.get("MSMEMSCOPE_BENCH_DIR")) as name:
         bench = Bench(

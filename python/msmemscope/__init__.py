@@ -71,6 +71,7 @@ def config(*args: object, **options: str) -> None:
 
     device       auto (default), cpu, npu[:N], cuda[:N], host, or a comma list; host is malloc and
                  mmap: "auto,host"
+    host_sample  of host memory a block every so many bytes, scaled up: 512K; 0 (default): all
     analysis     leaks (default), decompose, inefficient, oom[:K], none, or a comma list
     call_stack   c[:DEPTH], python[:DEPTH], or a comma list; Python stacks are always recorded
     level        op (default), kernel; events: alloc, free, launch, access, traceback, none

@@ -33,6 +33,7 @@ DEFAULTS = {
     "device": "auto",
     "events": "alloc,free,launch",
     "format": "",  # no csv or db unless asked for
+    "host_sample": "",  # every block
     "level": "op",
     "max_trace_size": "",  # 20 GB, or a tenth of the free space if that is less
     "output_path": "memscopeDumpResults",
@@ -89,6 +90,15 @@ def _check_device(value: str) -> str | None:
     return _list_of(f"auto|cpu|host|{npu}|{cuda}", value)
 
 
+def _check_host_sample(value: str) -> str | None:
+    """Bytes between two samples, as a number; 0 is every block."""
+    match = re.fullmatch(r"(\d{1,10})([KMG]?)(i?B)?", value, re.IGNORECASE)
+    if match is None or (match[3] and not match[2] and match[3].upper() != "B"):
+        return None
+    size = int(match[1]) * 1024 ** "_KMG".index((match[2] or "_").upper())
+    return str(size) if size <= 1 << 30 else None
+
+
 def _check_level(value: str) -> str | None:
     words = {"0": "op", "1": "kernel"}
     for item in _items(value):
@@ -138,6 +148,7 @@ _CHECKS = {
     "analysis": (_check_analysis, "leaks, decompose, inefficient, oom[:1-1000], none"),
     "call_stack": (_check_call_stack, 'c[:0-1000], python[:0-1000], or "" for none'),
     "device": (_check_device, "auto, cpu, host, npu[:0-31], cuda[:0-126]"),
+    "host_sample": (_check_host_sample, "bytes between two samples: 512K, 1G at most; 0 = all"),
     "events": (_check_events, "alloc, free, launch, access, traceback, none"),
     "format": (_check_format, "csv, db"),
     "level": (_check_level, "op, kernel"),

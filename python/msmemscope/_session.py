@@ -192,6 +192,7 @@ class Session:
         configure("max_trace_size", self.settings["max_trace_size"] or "0")
         if command := _locate.command():  # what folds a trace that grows too large
             configure("command", command)
+        configure("host_sample", self.settings["host_sample"] or "0")
         if self._traced_parent:
             configure("slab_bytes", str(CHILD_SLAB_BYTES))
 

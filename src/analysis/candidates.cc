@@ -1,6 +1,7 @@
 #include "analysis/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "analysis/confidence.h"
@@ -11,11 +12,14 @@ namespace {
 // A stack that gains less than this share of the least total is judged with the rest of its line.
 constexpr double kSmallShare = 1.0 / 32;
 
+constexpr double kKiB = 1024;
+
 // Lines that are companions, at most.
 constexpr size_t kMaxCompanions = 256;
 
 struct Curves {
   std::vector<double> live, survivors, births;
+  double gain_noise = 0;
   explicit Curves(size_t points) : live(points), survivors(points), births(points) {}
   double gain(size_t begin) const {
     return std::max(survivors.back() - survivors[begin - 1], live.back() - live[begin - 1]);
@@ -24,14 +28,33 @@ struct Curves {
     for (size_t i = 0; i < live.size(); ++i) live[i] += other.live[i];
     for (size_t i = 0; i < survivors.size(); ++i) survivors[i] += other.survivors[i];
     for (size_t i = 0; i < births.size(); ++i) births[i] += other.births[i];
+    gain_noise += other.gain_noise;  // blocks are sampled independently of each other
   }
   Growth judge(const JudgedSteps& steps) const {
-    return judge_growth({steps.x, live, survivors, births}, steps.begin);
+    return judge_growth({steps.x, live, survivors, births, std::sqrt(gain_noise)}, steps.begin);
   }
 };
 
-Curves curves_of(const Group& group, size_t points) {
+// The square of the standard error of what a group's live bytes gain from the base line to the end:
+// of the blocks that came since and stayed, and of those that were there and left. All others are
+// in both levels, or in neither.
+double gain_noise(const Group& group, size_t begin) {
+  uint64_t base = 0, end = 0, stayed = 0;
+  for (const CurvePoint& point : group.live) {
+    if (point.bucket < begin) base = point.noise;
+    end = point.noise;
+  }
+  for (const CurvePoint& point : group.survivors) {
+    if (point.bucket >= begin) stayed += point.noise;
+  }
+  const uint64_t old = end - std::min(end, stayed);
+  const double noise = static_cast<double>(stayed + (base - std::min(base, old)));
+  return noise * kKiB * kKiB;
+}
+
+Curves curves_of(const Group& group, size_t points, size_t begin) {
   Curves curves(points);
+  curves.gain_noise = gain_noise(group, begin);
   curves.live = dense(group.live, points);
   for (const CurvePoint& point : group.survivors) {
     if (point.bucket >= points) continue;
@@ -66,7 +89,8 @@ double confidence_of(const Candidate& candidate, const SiteFrame* site, const Re
   }
   if (candidate.released) confidence *= 0.8;
   // Each dropped free may be one block that only looks alive.
-  const double blocks = static_cast<double>(std::max<uint64_t>(1, candidate.blocks));
+  const uint64_t recorded = candidate.noise > 0 ? candidate.live.size() : candidate.blocks;
+  const double blocks = static_cast<double>(std::max<uint64_t>(1, recorded));
   confidence *= clamp01(1 - static_cast<double>(replay.side.dropped_frees) / blocks);
   const double known = static_cast<double>(candidate.bytes);
   const double unknown = static_cast<double>(candidate.unknown_bytes);
@@ -114,7 +138,7 @@ void add_companions(std::vector<Candidate>& candidates, const Lines& lines, cons
     for (const uint32_t group : groups) {
       if (taken[group] || replay.groups[group].survivors.empty()) continue;
       companion.groups.push_back(group);
-      sum.add(curves_of(replay.groups[group], steps.x.size()));
+      sum.add(curves_of(replay.groups[group], steps.x.size(), steps.begin));
     }
     if (companion.groups.empty()) continue;
     companion.input = candidates[0].input;
@@ -151,6 +175,7 @@ void count_blocks(std::vector<Candidate>& candidates, const ReplayResult& replay
   for (uint32_t i = 0; i < candidates.size(); ++i) {
     for (const uint32_t group : candidates[i].groups) candidate_of[group] = i;
   }
+  std::vector<double> blocks(candidates.size());
   for (uint32_t i = 0; i < replay.live.size(); ++i) {
     const LiveBlock& block = replay.live[i];
     const uint32_t index = candidate_of[block.group];
@@ -161,8 +186,13 @@ void count_blocks(std::vector<Candidate>& candidates, const ReplayResult& replay
       continue;
     }
     candidate.bytes += block.size;
-    ++candidate.blocks;
+    blocks[index] += block.count();
+    candidate.noise += static_cast<double>(sampling_noise(block.size, block.sampled_size));
     candidate.live.push_back(i);
+  }
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    candidates[i].blocks = static_cast<uint64_t>(std::llround(blocks[i]));
+    candidates[i].noise *= kKiB * kKiB;
   }
   for (const HolderSeen& holder : replay.side.holders) {
     if (candidate_of[holder.group] != kNone) {
@@ -177,15 +207,27 @@ void count_blocks(std::vector<Candidate>& candidates, const ReplayResult& replay
 }
 
 // Alive at the last step's end, born after warm-up.
-void survivors_of(const Candidate& candidate, const ReplayResult& replay, size_t begin,
-                  uint64_t* bytes, uint64_t* blocks) {
-  for (const uint32_t group : candidate.groups) {
-    for (const CurvePoint& point : replay.groups[group].survivors) {
+struct Survivors {
+  uint64_t bytes = 0, blocks = 0;
+  double noise = 0;
+};
+Survivors survivors_of(const Candidate& candidate, const ReplayResult& replay, size_t begin) {
+  Survivors sum;
+  double blocks = 0;
+  for (const uint32_t index : candidate.groups) {
+    const Group& group = replay.groups[index];
+    // Of blocks that are gone only the mean is known that one stood for.
+    const double each =
+        group.stands_for == 0 ? 1 : group.stands_for / static_cast<double>(group.allocs);
+    for (const CurvePoint& point : group.survivors) {
       if (point.bucket < begin) continue;
-      *bytes += point.bytes;
-      *blocks += point.blocks;
+      sum.bytes += point.bytes;
+      blocks += each * static_cast<double>(point.blocks);
+      sum.noise += static_cast<double>(point.noise) * kKiB * kKiB;
     }
   }
+  sum.blocks = static_cast<uint64_t>(std::llround(blocks));
+  return sum;
 }
 
 }  // namespace
@@ -213,6 +255,23 @@ std::vector<double> dense(const std::vector<CurvePoint>& curve, size_t points) {
 
 double least_total(const Pool& pool) {
   return std::max(kMinTotal, kMinShare * static_cast<double>(pool.allocated.peak));
+}
+
+double detection_limit(const ReplayResult& replay, const Pool& pool, const JudgedSteps& steps) {
+  // Where nothing could be judged, all there was could be growth.
+  if (!steps.enough()) return std::max(kMinTotal, static_cast<double>(pool.allocated.peak));
+  const double least = least_total(pool);
+  if (replay.host_sample == 0 || pool.where.layer != Layer::kHost) return least;
+  // What grows by G has a standard error of sqrt(R G + N), R bytes between two samples, N of what
+  // was replaced meanwhile (of the whole place: that of any line in it is less). The least G that
+  // is kSamplingDoubt of them:
+  double replaced = 0;
+  for (const Group& group : replay.groups) {
+    if (group.where == pool.where) replaced += gain_noise(group, steps.begin);
+  }
+  const double z2 = kSamplingDoubt * kSamplingDoubt;
+  const double half = z2 * static_cast<double>(replay.host_sample) / 2;
+  return std::max(least, half + std::sqrt(half * half + z2 * replaced));
 }
 
 JudgedSteps judged_steps(const ReplayResult& replay, uint32_t warmup) {
@@ -269,7 +328,7 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
       sum.add(curves);
     };
     for (const uint32_t index : groups) {
-      const Curves curves = curves_of(replay.groups[index], points);
+      const Curves curves = curves_of(replay.groups[index], points, begin);
       const bool judged = curves.gain(begin) >= small;
       const Growth growth = judged ? curves.judge(steps) : Growth{};
       if (growth.grows() && !growth.late) {
@@ -288,7 +347,7 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
         sum.add(rest);
       } else {
         for (const uint32_t index : late) {
-          const Curves curves = curves_of(replay.groups[index], points);
+          const Curves curves = curves_of(replay.groups[index], points, begin);
           take(index, curves, curves.judge(steps));
         }
       }
@@ -296,6 +355,7 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
     if (candidate.groups.empty()) continue;
     candidate.growth = sum.judge(steps);
     if (!candidate.growth.grows()) candidate.growth = largest;
+    candidate.gain_noise = sum.gain_noise;
     draw(candidate, sum, begin);
     name(candidate, in);
     candidates.push_back(std::move(candidate));
@@ -304,12 +364,12 @@ std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t
 
   count_blocks(candidates, replay, in.warmup);
   for (Candidate& candidate : candidates) {
-    uint64_t bytes = 0, blocks = 0;
-    survivors_of(candidate, replay, begin, &bytes, &blocks);
-    if (candidate.bytes + candidate.unknown_bytes < bytes / 2) {
+    const Survivors survivors = survivors_of(candidate, replay, begin);
+    if (candidate.bytes + candidate.unknown_bytes < survivors.bytes / 2) {
       candidate.released = true;
-      candidate.bytes = bytes;
-      candidate.blocks = blocks;
+      candidate.bytes = survivors.bytes;
+      candidate.blocks = survivors.blocks;
+      candidate.noise = survivors.noise;
     }
     const auto first = std::find(candidate.gains.begin(), candidate.gains.end(), true);
     const auto last = std::find(candidate.gains.rbegin(), candidate.gains.rend(), true);

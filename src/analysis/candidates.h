@@ -44,6 +44,9 @@ struct Candidate {
   uint64_t bytes = 0, blocks = 0;
   uint64_t unknown_bytes = 0;  // as above, fate unknown: not accused
   uint32_t first_step = 0, last_step = 0;
+  // Of `bytes`, and of what live gained after warm-up: the square of the standard error, where the
+  // place is sampled (core/sampling.h).
+  double noise = 0, gain_noise = 0;
   bool companion = false;
   bool released = false;       // most of it was freed after the last step; numbers are of that step
   std::vector<uint32_t> live;  // indices into ReplayResult::live, by birth
@@ -66,6 +69,8 @@ std::vector<double> dense(const std::vector<CurvePoint>& curve, size_t points);
 
 // The least total a verdict needs.
 double least_total(const Pool& pool);
+// How much must grow in a place to be seen: of a sampled one more.
+double detection_limit(const ReplayResult& replay, const Pool& pool, const JudgedSteps& steps);
 
 std::vector<Candidate> find_candidates(std::span<const LeakInput> inputs, size_t input);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "analysis/glob.h"
@@ -109,6 +110,14 @@ LayerSummary summarize_layer(const Pool& pool, const DiagnoseInput& input, int64
                      .layer = std::string(layer_name(pool.where.layer)),
                      .allocated = peaks_of(pool.allocated)};
   if (pool.has_totals) layer.reserved = peaks_of(pool.reserved);
+  if (pool.where.layer == Layer::kHost && input.replay.host_sample != 0) {
+    const auto error = [](uint64_t noise) {
+      return static_cast<int64_t>(std::llround(kTwoSided95 * standard_error(noise)));
+    };
+    layer.sampled_every = whole(input.replay.host_sample);
+    layer.peak_error = error(pool.peak_noise);
+    layer.end_error = error(pool.live_noise);
+  }
   if (steps.enough() && input.replay.plan.from != StepsFrom::kTime) {
     std::vector<double> curve = pool_curve(pool);
     curve.resize(steps.x.size(), curve.empty() ? 0 : curve.back());
@@ -116,6 +125,21 @@ LayerSummary summarize_layer(const Pool& pool, const DiagnoseInput& input, int64
     layer.bytes_per_step = fit_line(x.subspan(steps.begin - 1), y.subspan(steps.begin - 1)).slope;
   }
   return layer;
+}
+
+// Of a verdict on a sampled layer, or on all of them: how, and how far off the layer's figures are.
+void add_sampling(const Diagnosis& diagnosis, Verdict& verdict) {
+  int64_t every = 0, peak = 0, end = 0;
+  for (const LayerSummary& layer : diagnosis.layers) {
+    if (verdict.layer && verdict.layer != layer.layer) continue;
+    every = std::max(every, layer.sampled_every);
+    peak = std::max(peak, layer.peak_error);
+    end = std::max(end, layer.end_error);
+  }
+  if (every == 0) return;
+  verdict.evidence["sampled_every_bytes"] = every;
+  verdict.evidence["layer_peak_error_bytes"] = peak;
+  verdict.evidence["layer_end_error_bytes"] = end;
 }
 
 // -- none -----------------------------------------------------------------------------------------
@@ -140,17 +164,14 @@ Verdict none_verdict(const std::vector<DiagnoseInput>& inputs, const std::vector
       length = std::max(1.0, steps.x.back() - steps.x[steps.begin - 1]);
     }
     for (const Pool& pool : replay.pools) {
-      // Where nothing could be judged, all there was could be growth.
-      const double least = steps.enough()
-                               ? least_total(pool)
-                               : std::max(kMinTotal, static_cast<double>(pool.allocated.peak));
-      limit = std::max(limit, least / length);
+      limit = std::max(limit, detection_limit(replay, pool, steps) / length);
     }
   }
   if (limit == 0) limit = kMinTotal / std::max(1u, judged);
   none.evidence[timed ? "detection_limit_bytes_per_second" : "detection_limit_bytes_per_step"] =
       limit;
   none.evidence["steps"] = static_cast<int64_t>(judged);
+  add_sampling(diagnosis, none);
   if (!enough) none.confidence = 0.5;
   if (diagnosis.dropped_events != 0) none.confidence = std::min(none.confidence, 0.8);
   if (diagnosis.steps.source == "none") {
@@ -293,6 +314,7 @@ DiagnoseResult diagnose(std::vector<DiagnoseInput>& inputs, const DiagnoseOption
   for (Leak& leak : found.leaks) {
     // Per second only where the run as a whole has no steps (the contract).
     if (diagnosis.steps.source != "time") leak.verdict.bytes_per_second.reset();
+    add_sampling(diagnosis, leak.verdict);
     if (is_suppressed(leak.verdict, patterns)) {
       diagnosis.suppressed.push_back(leak.verdict);
     } else if (leak.verdict.confidence < kSure) {

@@ -178,6 +178,8 @@ std::string_view shape_name(Shape shape) {
       return "replaces";
     case Shape::kUnsteady:
       return "unsteady";
+    case Shape::kUncertain:
+      return "uncertain";
   }
   return "?";
 }
@@ -360,7 +362,11 @@ Growth judge_growth(const GrowthCurves& all, size_t begin) {
   }
   const GrowthCurves curves{
       all.x.first(points), all.live.first(points), all.survivors.first(points),
-      all.births.size() < points ? std::span<const double>{} : all.births.first(points)};
+      all.births.size() < points ? std::span<const double>{} : all.births.first(points),
+      all.gain_error};
+  if (curves.live.back() - curves.live[begin - 1] < kSamplingDoubt * curves.gain_error) {
+    return {.shape = Shape::kUncertain};
+  }
   const Growth piled = judge_survivors(curves, begin);
   if (piled.grows()) return piled;
   const Growth block = judge_live(curves.x, curves.live, begin);

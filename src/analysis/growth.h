@@ -33,6 +33,12 @@ inline constexpr size_t kMinSteps = 8;        // after warm-up, for any verdict
 inline constexpr size_t kMinBirths = 6;       // steps in which something stayed
 inline constexpr double kMinTotal = 1 << 20;  // bytes
 inline constexpr double kMinShare = 0.001;    // of the layer's peak
+// What live gains must be so many standard errors of sampling (core/sampling.h). Where nothing
+// grows, of n blocks seen to come or go each is as likely one as the other, so that their
+// difference is z sqrt(n) or more with a probability of at most exp(-z^2 / 2) (Hoeffding 1963):
+// 3e-4 here, 2^-16 for the least n that passes. A place that replaces all it holds once in the run
+// is so told from one that grows, which no look at its curve alone can do.
+inline constexpr double kSamplingDoubt = 4;
 
 enum class Shape : uint8_t {
   kGrows,         // blocks pile up
@@ -43,6 +49,7 @@ enum class Shape : uint8_t {
   kSaturates,     // fills to a bound
   kReplaces,      // stays, but as much leaves
   kUnsteady,      // rises and falls
+  kUncertain,     // may be chance: too few of its blocks were sampled
 };
 std::string_view shape_name(Shape shape);
 
@@ -65,6 +72,7 @@ struct GrowthCurves {
   std::span<const double> live;       // bytes
   std::span<const double> survivors;  // bytes, cumulative
   std::span<const double> births;     // blocks that came at the point and stayed; may be empty
+  double gain_error = 0;  // standard error of what live gains after warm-up; 0: nothing is sampled
 };
 
 // One value a point. Points before `begin` (>= 1) are warm-up; the one at begin - 1 is the base

@@ -31,6 +31,27 @@ struct Program {
   };
   size_t steps;
   std::vector<Life> lives;
+  double gain_error = 0;  // of a sampled one
+
+  // What is recorded of it by byte sampling (core/sampling.h), `rate` bytes between two samples.
+  Program sampled(std::mt19937_64& random, double rate, size_t warmup = 2) const {
+    const Buckets buckets(static_cast<uint32_t>(steps));
+    const size_t base = buckets.last_step(static_cast<uint32_t>(warmup) - 1);
+    Program seen{steps, {}};
+    double noise = 0;
+    for (const Life& life : lives) {
+      const double p = -std::expm1(-life.bytes / rate);
+      if (std::uniform_real_distribution<double>(0, 1)(random) >= p) continue;
+      const double scaled = life.bytes / p;
+      seen.lives.push_back({life.birth, life.death, scaled});
+      // Came since and stayed, or was there and left.
+      if ((life.birth > base) == (life.death > steps)) {
+        if (life.birth > base || life.death > base) noise += scaled * (scaled - life.bytes);
+      }
+    }
+    seen.gain_error = std::sqrt(noise);
+    return seen;
+  }
 
   void keep(size_t birth, double bytes) { lives.push_back({birth, steps + 2, bytes}); }
   void hold(size_t birth, size_t death, double bytes) { lives.push_back({birth, death, bytes}); }
@@ -60,7 +81,7 @@ struct Program {
       counts.push_back(count);
       count = 0;
     }
-    return judge_growth({x, y, survivors, counts}, std::min(warmup, x.size()));
+    return judge_growth({x, y, survivors, counts, gain_error}, std::min(warmup, x.size()));
   }
   // 0 where it does not grow.
   double confidence() const {

@@ -1,6 +1,7 @@
 #include "analysis/holdings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -27,6 +28,18 @@ std::string owner_text(const BlockOwner& owner) {
   if (owner.owner.empty() || owner.label.empty()) return owner.owner + owner.label;
   return owner.owner + "@" + owner.label;
 }
+
+// A sampled block stands for a broken number of them.
+struct Sum {
+  int64_t bytes = 0;
+  double blocks = 0;
+  Sum& operator+=(const Sum& other) {
+    bytes += other.bytes;
+    blocks += other.blocks;
+    return *this;
+  }
+  Held held() const { return {bytes, std::llround(blocks)}; }
+};
 
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
@@ -133,13 +146,13 @@ Holdings HoldingsBuilder::finish(const StackTable& stacks, const StringTable& st
   result.steps = steps_;
   result.processes = 1;
 
-  std::map<std::pair<uint32_t, Where>, Held> by_site, by_owner, by_operator;
-  std::map<Where, Held> by_place;
+  std::map<std::pair<uint32_t, Where>, Sum> by_site, by_owner, by_operator;
+  std::map<Where, Sum> by_place;
   for (const LiveBlock& block : replayed.live) {
     if (options_.first_step != 0 && block.step < options_.first_step) continue;
     if (options_.last_step != 0 && block.step > options_.last_step) continue;
     const Group& group = replayed.groups[block.group];
-    const Held one{static_cast<int64_t>(block.size), 1};
+    const Sum one{static_cast<int64_t>(block.size), block.count()};
     by_place[group.where] += one;
     by_site[{sites.site_of(group.stack), group.where}] += one;
     by_owner[{block.owner, group.where}] += one;
@@ -148,22 +161,22 @@ Holdings HoldingsBuilder::finish(const StackTable& stacks, const StringTable& st
     by_operator[{known ? tag->second.op.value : 0, group.where}] += one;
   }
   for (const auto& [key, held] : by_site) {
-    HeldAtSite row{.where = key.second, .held = held};
+    HeldAtSite row{.where = key.second, .held = held.held()};
     if (key.first != 0) row.site = sites.frame(key.first);
     result.sites.push_back(std::move(row));
   }
   for (const auto& [key, held] : by_owner) {
-    HeldByName row{.where = key.second, .held = held};
+    HeldByName row{.where = key.second, .held = held.held()};
     if (key.first != 0) row.name = owner_text(replayed.side.owners[key.first]);
     result.owners.push_back(std::move(row));
   }
   for (const auto& [key, held] : by_operator) {
-    HeldByName row{.where = key.second, .held = held};
+    HeldByName row{.where = key.second, .held = held.held()};
     if (key.first != 0) row.name = std::string(names_.text(StringId(key.first)));
     result.operators.push_back(std::move(row));
   }
   for (const Pool& pool : replayed.pools) {
-    HeldInLayer layer{.where = pool.where, .held = by_place[pool.where]};
+    HeldInLayer layer{.where = pool.where, .held = by_place[pool.where].held()};
     layer.peak = static_cast<int64_t>(pool.allocated.peak);
     if (pool.has_totals) layer.reserved = static_cast<int64_t>(pool.reserved.end);
     result.layers.push_back(layer);

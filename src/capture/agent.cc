@@ -69,6 +69,9 @@ bool make_memory() {
 void switch_host_source() {
   state.host_on.store(settings.host ? 1 : 0, std::memory_order_relaxed);
   static bool added = false;
+  if (settings.host && added && settings.host_sample != state.host_sample.load()) {
+    notice("host_sample", "it stays as it was at the first start() with host memory");
+  }
   if (!settings.host || added) return;
   added = true;
   state.host_sample.store(settings.host_sample, std::memory_order_relaxed);

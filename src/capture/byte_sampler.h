@@ -5,8 +5,7 @@
 // block on which a mark falls is taken. The way to the next mark is exponential, which has no
 // memory: what was left of it does not count after a mark.
 //
-// Whoever adds up taken blocks divides each one's bytes and count by p(s): the sums are then right
-// on average, with a standard error of at most sqrt(rate / total) of the bytes.
+// What a taken block stands for, and how sure sums of them are: core/sampling.h.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +21,12 @@ class ByteSampler {
     if (__builtin_expect(left_ > 0, 1)) return false;
     left_ = draw(rate);
     return true;
+  }
+
+  // As a given run of chance would have it, for tests.
+  void seed(uint64_t seed, uint64_t rate) noexcept {
+    state_ = seed == 0 ? 1 : seed;
+    left_ = draw(rate);
   }
 
   // The next block is taken.

@@ -26,6 +26,11 @@ uint64_t page_end(uint64_t addr) {
   return (addr + page - 1) & ~(page - 1);
 }
 
+// What a block adds to them: where they are sampled about what it stands for, here and at its free.
+int64_t host_bytes_of(uint64_t size, uint64_t rate) {
+  return static_cast<int64_t>(size > rate ? size : rate);
+}
+
 void count_host_bytes(Lane& lane, int64_t change) {
   lane.host_bytes.store(lane.host_bytes.load(std::memory_order_relaxed) + change,
                         std::memory_order_relaxed);
@@ -59,7 +64,7 @@ void alloc_event(HookScope& scope, ShadowMap& map, const void* addr, uint64_t si
   bool told = on && state.slab.mapped();
   uint64_t ticks = ticks_now();
   if (on && !told) {
-    count_host_bytes(*lane, static_cast<int64_t>(rate == 0 || size > rate ? size : rate));
+    count_host_bytes(*lane, host_bytes_of(size, rate));
     told = enough_lives(*lane);
   }
   if (told) {
@@ -82,11 +87,13 @@ ShadowMap::Block free_event(HookScope& scope, ShadowMap& map, const void* addr) 
   ShadowMap::Block gone{};
   if (!scope.outermost() || addr == nullptr) return gone;
   const auto address = reinterpret_cast<uint64_t>(addr);
-  const bool sampled = state.host_sample.load(std::memory_order_relaxed) != 0;
+  const uint64_t rate = state.host_sample.load(std::memory_order_relaxed);
+  // Of one that was not sampled nothing is known: not told of, not counted.
+  if (rate != 0 && !map.contains(address)) return gone;
   Lane* lane = scope.lane();
   if (lane == nullptr) {
-    const bool known = map.erase(address, &gone);
-    if (host_recording() && (known || !sampled)) {
+    map.erase(address, &gone);
+    if (host_recording()) {
       __atomic_fetch_add(&state.unplaced_drops, 1, __ATOMIC_RELAXED);
     }
     return gone;
@@ -96,9 +103,8 @@ ShadowMap::Block free_event(HookScope& scope, ShadowMap& map, const void* addr) 
   const bool told = on && state.slab.mapped();
   const bool can_write = told && ready(*lane, 2);
   const bool known = map.erase(address, &gone);
-  if (sampled && !known) return gone;
   if (!told) {
-    if (on && known) count_host_bytes(*lane, -static_cast<int64_t>(sized_size(gone.sized)));
+    if (on && known) count_host_bytes(*lane, -host_bytes_of(sized_size(gone.sized), rate));
     return gone;
   }
   if (can_write && write_hot(*lane, Kind::kFree, kHostMemory.packed(), ticks_now(), address)) {
@@ -116,7 +122,8 @@ void undo_event(HookScope& scope, ShadowMap& map, const ShadowMap::Block& block)
   BusyScope busy(lane);
   if (!host_recording()) return;
   if (!state.slab.mapped()) {
-    count_host_bytes(*lane, static_cast<int64_t>(sized_size(block.sized)));
+    count_host_bytes(*lane, host_bytes_of(sized_size(block.sized),
+                                          state.host_sample.load(std::memory_order_relaxed)));
   } else if (ready(*lane, encoded_words(UndoRecord{}))) {
     write_cold(*lane, UndoRecord{.addr = block.addr, .where = kHostMemory.packed()});
   }

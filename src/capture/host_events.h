@@ -7,7 +7,8 @@
 //    itself (a fork counts from 0), or another source made one; until then only the maps are kept,
 //    and what they hold is seeded into the trace when it comes.
 //  * With state.host_sample, blocks are recorded by ByteSampler with their own size, and their
-//    frees only where the alloc was; readers divide by p(size). Mappings are sampled alike.
+//    frees only where the alloc was, other frees are a look-up; readers scale (core/sampling.h).
+//    Mappings are sampled alike.
 //  * A block of 0 bytes counts as one byte: it has an address, and a free.
 #pragma once
 

@@ -15,6 +15,7 @@
 #include "report/format.h"
 #include "report/paint.h"
 #include "report/text.h"
+#include "trace/records.h"
 
 namespace memscope::cli {
 namespace {
@@ -233,6 +234,12 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
     if (const auto parts = read_memory_parts(s.path)) {
       rows.row("memory", memory_parts_line(*parts));
     }
+  }
+  if (const auto found = s.info.configs.find(std::string(kHostSampleKey));
+      found != s.info.configs.end() && host_sampling(found->second).on()) {
+    const auto every = static_cast<int64_t>(host_sampling(found->second).rate);
+    rows.row("host memory", fmt::format("sampled, every {}: what is said of it is scaled up",
+                                        format_bytes(every)));
   }
   add_completeness(s, rows);
   std::string settings;

@@ -25,6 +25,14 @@ int64_t alive(const Diagnosis& diagnosis, int64_t input, std::string_view layer)
   return bytes;
 }
 
+int64_t host_error(const Diagnosis& diagnosis, int64_t input) {
+  int64_t error = 0;
+  for (const LayerSummary& row : diagnosis.layers) {
+    if (row.input == input) error = std::max(error, row.end_error);
+  }
+  return error;
+}
+
 std::string parts_of_rss(const MemoryParts& parts) {
   std::string text;
   for (const auto& [name, word] :
@@ -85,13 +93,14 @@ std::string memory_parts_line(const MemoryParts& parts) {
 }
 
 std::vector<MemoryPartsRow> memory_parts_rows(const MemoryParts& parts, int64_t host,
-                                              int64_t tensors) {
+                                              int64_t tensors, int64_t host_error) {
   std::vector<MemoryPartsRow> rows;
   rows.push_back(
       {"resident", fmt::format("{} at the end, peak {}: {}", format_bytes(*parts.value("rss")),
                                format_bytes(parts.peak_rss), parts_of_rss(parts))});
   if (const auto anonymous = parts.value("rss.anonymous")) {
     std::string text = "malloc and mmap " + format_bytes(host);
+    if (host_error != 0) text += " +- " + format_bytes(host_error) + ", sampled";
     if (tensors != 0) text += fmt::format(" (tensors {} of it)", format_bytes(tensors));
     const int64_t rest = *anonymous - host;
     text += rest >= 0
@@ -131,8 +140,9 @@ std::string memory_parts_text(const Diagnosis& diagnosis, const TerminalStyle& s
     }
     out += "\n" + paint.label(head) + "\n";
     const auto index = static_cast<int64_t>(input);
-    for (const MemoryPartsRow& row : memory_parts_rows(*parts, alive(diagnosis, index, "host"),
-                                                       alive(diagnosis, index, "tensor"))) {
+    for (const MemoryPartsRow& row :
+         memory_parts_rows(*parts, alive(diagnosis, index, "host"),
+                           alive(diagnosis, index, "tensor"), host_error(diagnosis, index))) {
       std::string label = "  " + row.label;
       for (const std::string& line : wrap(row.text, style.width - kLabel)) {
         label.resize(kLabel, ' ');

@@ -41,7 +41,7 @@ struct MemoryPartsRow {
   std::string label, text;
 };
 std::vector<MemoryPartsRow> memory_parts_rows(const MemoryParts& parts, int64_t host,
-                                              int64_t tensors);
+                                              int64_t tensors, int64_t host_error = 0);
 
 // For the terminal: every traced process's, "" where none has counters.
 std::string memory_parts_text(const Diagnosis& diagnosis, const TerminalStyle& style);

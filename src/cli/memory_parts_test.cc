@@ -44,6 +44,11 @@ TEST(MemoryParts, WhatWasNeverTouchedIsNoNegativeRest) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("tensors")));
 }
 
+TEST(MemoryParts, WhatWasSampledIsAnEstimate) {
+  EXPECT_THAT(text_of(memory_parts_rows(sample(), 150 * kMiB, 0, 9 * kMiB)),
+              testing::HasSubstr("malloc and mmap 150 MiB +- 9.00 MiB, sampled; 50.0 MiB else"));
+}
+
 TEST(MemoryParts, OneLineSaysItShortly) {
   MemoryParts parts = sample();
   EXPECT_EQ(memory_parts_line(parts),

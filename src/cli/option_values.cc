@@ -283,26 +283,48 @@ Result<std::string> check_compat(std::string_view value, Notes&) {
   return std::string(value);
 }
 
-Result<std::string> check_trace_size(std::string_view value, Notes&) {
+namespace {
+
+// Bytes, with K, M, G or T after the number, each also with B or iB: 1024 to the power.
+std::optional<uint64_t> size_in_bytes(std::string_view value) {
   const size_t digits = std::min(value.find_first_not_of("0123456789"), value.size());
   const auto count = number(value.substr(0, digits));
   std::string unit(value.substr(digits));
   if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
   if (unit.ends_with("B")) unit.pop_back();
-  constexpr std::string_view kUnits = "KMGT";
+  constexpr std::string_view kUnits = "KMGT", kSmall = "kmgt";
   uint64_t factor = 1;
   bool good = count.has_value() && *count > 0;
   if (!unit.empty()) {
-    const size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+    size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+    if (unit.size() == 1 && power == std::string_view::npos) power = kSmall.find(unit[0]);
     good = good && power != std::string_view::npos;
     if (good) factor = uint64_t{1024} << (10 * power);
   }
+  if (!good || *count > UINT64_MAX / 2 / factor) return std::nullopt;
+  return *count * factor;
+}
+
+}  // namespace
+
+Result<std::string> check_host_sample(std::string_view value, Notes&) {
+  constexpr uint64_t kLargest = uint64_t{1} << 30;
+  const auto bytes = value == "0" ? std::optional<uint64_t>(0) : size_in_bytes(value);
+  if (!bytes || *bytes > kLargest) {
+    return refuse("invalid sampling distance.", "--host-sample", value,
+                  "bytes, with K, M or G after the number, up to 1G; 0 = every block");
+  }
+  return std::to_string(*bytes);
+}
+
+Result<std::string> check_trace_size(std::string_view value, Notes&) {
   constexpr uint64_t kSmallest = uint64_t{16} << 20;
-  if (!good || *count > UINT64_MAX / 2 / factor || *count * factor < kSmallest) {
+  const auto bytes = size_in_bytes(value);
+  if (!bytes || *bytes < kSmallest) {
     return refuse("invalid trace size.", "--max-trace-size", value,
                   "bytes, with K, M, G or T after the number, 16M at least");
   }
-  return std::to_string(*count * factor);
+  return std::to_string(*bytes);
 }
 
 Result<std::string> check_report_to(std::string_view value, Notes&) {

@@ -27,6 +27,7 @@ Result<std::string> check_steps(std::string_view value, Notes& notes);
 Result<std::string> check_call_stack(std::string_view value, Notes& notes);
 Result<std::string> check_collect_mode(std::string_view value, Notes& notes);
 Result<std::string> check_device(std::string_view value, Notes& notes);
+Result<std::string> check_host_sample(std::string_view value, Notes& notes);  // in bytes
 Result<std::string> check_analysis(std::string_view value, Notes& notes);
 Result<std::string> check_watch(std::string_view value, Notes& notes);
 Result<std::string> check_input_path(std::string_view value, Notes& notes);

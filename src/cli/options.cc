@@ -31,11 +31,15 @@ constexpr const char* kFiles = "Input and output";
 constexpr const char* kOther = "Other";
 
 // The reference's options, then ours. Order within a group is the help's.
-constexpr std::array<OptionSpec, 15> kOptions = {{
+constexpr std::array<OptionSpec, 16> kOptions = {{
     {"--device", "LIST", "device", kCollect,
      "auto, cpu, npu, npu:N, cuda, cuda:N, host. Default auto: every device torch or the driver "
      "shows, CPU tensors included. host is malloc and mmap: only where it is named",
      check_device, ""},
+    {"--host-sample", "SIZE", "host_sample", kCollect,
+     "of host memory record a block every SIZE bytes on average (512K), its numbers scaled up. "
+     "Default 0: every block",
+     check_host_sample, ""},
     {"--events", "LIST", "events", kCollect,
      "alloc, free, launch, access, traceback, none. Default alloc,free,launch", check_events, ""},
     {"--level", "LIST", "level", kCollect, "op, kernel. Default op", check_level, ""},
@@ -143,8 +147,19 @@ std::optional<Error> apply(const Given& given, LauncherOptions& options) {
   } else if (given.verbose || given.quiet) {
     options.settings["log_level"] = given.verbose ? "debug" : "error";
   }
-  const bool has_inputs = given.values[9].has_value();
-  static_assert(std::string_view(kOptions[9].names) == "-i,--input-path");
+  const auto set = [&](const char* key) {
+    const auto found = options.settings.find(key);
+    return found == options.settings.end() ? std::string() : found->second;
+  };
+  const std::vector<std::string> devices = split_list(set("device"));
+  if (const std::string sample = set("host_sample");
+      !sample.empty() && sample != "0" &&
+      std::find(devices.begin(), devices.end(), "host") == devices.end()) {
+    options.notes.warnings.emplace_back(
+        "--host-sample does nothing without host memory: give --device auto,host");
+  }
+  const bool has_inputs = given.values[10].has_value();
+  static_assert(std::string_view(kOptions[10].names) == "-i,--input-path");
   if (options.compare != has_inputs) {
     return Error{
         "Please use compare command with correct input paths! --compare needs "

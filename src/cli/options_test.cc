@@ -40,6 +40,22 @@ TEST(ParseLauncher, TheMarkSetsOffAnyProgram) {
   EXPECT_FALSE(parsed({"python", "--", "x"}).after_mark);
 }
 
+TEST(ParseLauncher, HostMemoryIsSampledByBytes) {
+  const auto options = parsed({"--device=auto,host", "--host-sample=512K", "p"});
+  EXPECT_EQ(options.settings.at("host_sample"), "524288");
+  EXPECT_TRUE(options.notes.warnings.empty());
+  EXPECT_EQ(parsed({"--host-sample", "512k", "p"}).settings.at("host_sample"), "524288");
+  EXPECT_EQ(parsed({"--host-sample=1GiB", "p"}).settings.at("host_sample"), "1073741824");
+  EXPECT_EQ(parsed({"--host-sample=0", "p"}).settings.at("host_sample"), "0");
+  for (const char* value : {"-1", "2G", "many", "1X", "0K"}) {
+    EXPECT_THAT(refused({std::string("--host-sample=") + value, "p"}),
+                testing::AllOf(HasSubstr("--host-sample"), HasSubstr(value)));
+  }
+  // Asked for where it can do nothing.
+  EXPECT_THAT(parsed({"--host-sample=4K", "p"}).notes.warnings,
+              ElementsAre(HasSubstr("--device auto,host")));
+}
+
 TEST(ParseLauncher, NoProgramIsLeftToTheCaller) {
   EXPECT_TRUE(parsed({}).program.empty());
   EXPECT_TRUE(parsed({"--"}).program.empty());

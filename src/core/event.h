@@ -28,10 +28,11 @@ struct Event {
   StackId stack;      // in the input's StackTable
   uint64_t time = 0;  // ns since the epoch
   uint64_t addr = 0;
-  uint64_t size = 0;       // bytes
+  uint64_t size = 0;       // bytes; of a sampled block those that it stands for (sampling.h)
   uint64_t birth = 0;      // ns since the epoch, for kSeed
   uint64_t allocated = 0;  // the pool's totals after the event, bytes
   uint64_t reserved = 0;
+  uint64_t sampled_size = 0;  // bytes of the block itself, where its place is sampled; 0: it is not
   std::span<const uint64_t> words;  // a whole encoded record, valid until the next event
 };
 

@@ -28,6 +28,7 @@ void DumpBlocks::change(bool alloc, bool shadow, const DumpBlock& block, uint64_
 
 bool DumpBlocks::begins(DumpBlock& block, const Event& event) {
   block.id = ++last_id_;
+  block.sampled_size = event.sampled_size;
   change(true, event.kind == EventKind::kSeed, block, event.addr, event.time);
   return true;
 }

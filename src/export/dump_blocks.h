@@ -24,7 +24,8 @@
 namespace memscope {
 
 struct DumpBlock : BlockLife {
-  uint64_t id = 0;  // allocation_id: 1, 2, ...
+  uint64_t id = 0;            // allocation_id: 1, 2, ...
+  uint64_t sampled_size = 0;  // Event::sampled_size
 };
 
 struct BlockChange {

@@ -250,6 +250,9 @@ void DumpRows::block_row(const BlockChange& change, const Event* event) {
   attr("allocation_id", change.block.id);
   attr("addr", row.ptr);
   attr("size", change.block.size);
+  if (change.block.sampled_size != 0 && change.alloc && !settings_.compat) {
+    attr("sampled_size", change.block.sampled_size);
+  }
   if (where.layer == Layer::kPinned) attr("pinned", "true");
   if (change.shadow) {
     attr("shadow", "true");

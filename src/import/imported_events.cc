@@ -99,6 +99,7 @@ bool ImportedEvents::Pass::next(Event& event) {
   event.has_totals = (entry->flags & kHasTotals) != 0;
   event.allocated = entry->allocated;
   event.reserved = entry->reserved;
+  if ((entry->flags & kSampled) != 0) event.sampled_size = std::exchange(event.allocated, 0);
   if (process_->resolve) resolve(*entry, event);
   return true;
 }

@@ -24,6 +24,7 @@ inline constexpr uint64_t kWindowStart = 1, kWindowStop = 2;
 enum EntryFlags : uint8_t {
   kHasTotals = 1,
   kShadow = 2,      // a FREE that the original made up
+  kSampled = 4,     // `allocated` is Event::sampled_size, where there are no totals
   kClassShift = 4,  // two bits: which blocks a free may end, see AddressClass
 };
 

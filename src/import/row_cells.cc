@@ -69,6 +69,8 @@ RowAttributes::RowAttributes(std::string_view attr) {
       dropped = value;
     } else if (key == "dropped_frees") {
       dropped_frees = value;
+    } else if (key == "sampled_size") {
+      sampled_size = value;
     } else if (key == "pinned") {
       pinned = value == "true";
     } else if (key == "shadow") {

@@ -27,7 +27,7 @@ std::string shown(std::string_view cell);
 // The keys of an Attr that events are made of. Views into the cell.
 struct RowAttributes {
   std::string_view size, used, total, addr, process_used, device_used, type, stream, task, req_size,
-      source, backend, dropped, dropped_frees;
+      source, backend, dropped, dropped_frees, sampled_size;
   bool pinned = false, shadow = false;
   bool others = false;  // there are keys that a block's row does not have
   std::string owner;

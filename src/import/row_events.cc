@@ -10,9 +10,9 @@ namespace memscope {
 namespace {
 
 constexpr Device kHostDevice{Device::kCpu, Device::kNoIndex};
-constexpr std::array<std::string_view, 10> kBlockKeys = {
-    "allocation_id", "addr",        "size",   "used",  "total",
-    "process_used",  "device_used", "pinned", "owner", "shadow"};
+constexpr std::array<std::string_view, 11> kBlockKeys = {
+    "allocation_id", "addr",   "size",  "used",   "total",       "process_used",
+    "device_used",   "pinned", "owner", "shadow", "sampled_size"};
 
 }  // namespace
 
@@ -226,6 +226,11 @@ RowEvents::Problem RowEvents::block(const FileRow& row, bool is_malloc) {
     entry.kind = attr.shadow ? EventKind::kSeed : EventKind::kAlloc;
     entry.stack = stack_of(row).value;
     ++(attr.shadow ? process.seeds : process.allocs);
+    const auto sampled = file_count(attr.sampled_size);
+    if (sampled && *sampled != 0 && *sampled <= entry.size && (entry.flags & kHasTotals) == 0) {
+      entry.flags |= kSampled;
+      entry.allocated = *sampled;
+    }
   } else {
     entry.kind = EventKind::kFree;
     if (attr.shadow) entry.flags |= kShadow;

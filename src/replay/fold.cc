@@ -117,9 +117,11 @@ class PastWriter {
         record.to_step = to_step(point.bucket);
         record.live_bytes = point.bytes;
         record.live_blocks = point.blocks;
+        record.noise = point.noise;
         if (&point != &group.live.back()) lane.record(now(), record);
       }
       record.allocs = group.allocs;
+      record.stands_for = group.stands_for;
       record.changed = group.touched == replay_.curves().step() ? 1 : 0;
       lane.record(now(), record);
     }
@@ -143,7 +145,8 @@ class PastWriter {
                       .stack = lane.stack(now(), reader_.stacks(), reader_.strings(), group.stack),
                       .step = block->step,
                       .flags = (block->fate_unknown != 0 ? kFoldedFateUnknown : 0) |
-                               (group.seeded ? kFoldedSeeded : 0)});
+                               (group.seeded ? kFoldedSeeded : 0),
+                      .sampled_size = replay_.sampled().recorded(key)});
     }
     for (const auto& [key, block] : blocks) {
       if (block->owner == 0) continue;
@@ -181,7 +184,8 @@ class PastWriter {
                                            .least_bytes = pool.min_gap.min_allocated,
                                            .most_step = pool.max_gap.step,
                                            .most_ratio = pool.max_gap.ratio,
-                                           .most_bytes = pool.max_gap.min_allocated});
+                                           .most_bytes = pool.max_gap.min_allocated,
+                                           .peak_noise = pool.peak_noise});
     }
   }
 

@@ -28,14 +28,15 @@ struct FoldJob {
   StepSource source = StepSource::kApi;  // kMstxStart: ranges; kOptimizer: two of them
   bool no_steps = false;
   uint64_t step_ns = 1'000'000;
-  bool pause = false;   // stop() and start() in the middle
-  bool killed = false;  // what came last is in the slab
+  bool pause = false;        // stop() and start() in the middle
+  bool killed = false;       // what came last is in the slab
+  uint64_t host_sample = 0;  // not 0: host memory, sampled
   uint32_t seed = 1;
 };
 
 // Writes the job's trace to <directory>/trace.msm as one log and returns where it is cut.
 inline std::vector<uint64_t> write_job(const std::filesystem::path& directory, const FoldJob& job) {
-  constexpr Where kCpu{Layer::kTensor, {0, 0}};
+  const Where kCpu{job.host_sample != 0 ? Layer::kHost : Layer::kTensor, {0, 0}};
   constexpr Where kPool{Layer::kPool, {1, 0}};
   TraceBuilder builder(directory);
   std::mt19937 random(job.seed);
@@ -46,6 +47,10 @@ inline std::vector<uint64_t> write_job(const std::filesystem::path& directory, c
   uint64_t now = 100;
   const auto tick = [&] { return now += 10; };
   agent.record(now, SourceRecord{.path = "/a/train.py", .text = "leak = make()\n"});
+  if (job.host_sample != 0) {
+    agent.record(now,
+                 ConfigRecord{.key = kHostSampleKey, .value = std::to_string(job.host_sample)});
+  }
   agent.record(now, window_record(WindowAction::kStart, now));
   agent.record(
       now,
@@ -167,9 +172,11 @@ inline void put_segments(const std::string& log, const std::vector<uint64_t>& cu
 
 // What replay makes of a trace, in a form that can be compared.
 struct Seen {
-  using Curve = std::vector<std::tuple<uint32_t, uint32_t, uint64_t>>;  // bucket, blocks, bytes
+  using Curve = std::vector<std::tuple<uint32_t, uint32_t, uint64_t, uint64_t>>;  // bucket, blocks,
+                                                                                  // bytes, noise
   struct OfGroup {
-    uint64_t allocs = 0, live_bytes = 0, live_blocks = 0;
+    uint64_t allocs = 0, live_bytes = 0, live_blocks = 0, live_noise = 0;
+    double stands_for = 0;
     Curve live, survivors;
     std::pair<uint32_t, uint64_t> of_start;
     friend bool operator==(const OfGroup&, const OfGroup&) = default;
@@ -185,8 +192,9 @@ struct Seen {
   uint32_t steps = 0, width = 0;
   std::map<std::string, OfGroup> groups;
   std::map<uint16_t, OfPool> pools;
-  // Address, size, birth, group, step, fate unknown, owner.
-  std::vector<std::tuple<uint64_t, uint64_t, uint64_t, std::string, uint32_t, bool, std::string>>
+  // Address, size, size as sampled, birth, group, step, fate unknown, owner.
+  std::vector<
+      std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, std::string, uint32_t, bool, std::string>>
       live;
   std::vector<uint64_t> counts;
   FoldedPast folded;
@@ -203,7 +211,7 @@ inline Seen see(const std::filesystem::path& directory) {
   const TraceReader& reader = opened.value();
   const auto curve = [](const std::vector<CurvePoint>& points) {
     Seen::Curve list;
-    for (const CurvePoint& p : points) list.emplace_back(p.bucket, p.blocks, p.bytes);
+    for (const CurvePoint& p : points) list.emplace_back(p.bucket, p.blocks, p.bytes, p.noise);
     return list;
   };
   std::vector<std::string> names;
@@ -219,14 +227,15 @@ inline Seen see(const std::filesystem::path& directory) {
     if (names.size() == 1) continue;
     seen.groups[name] = {
         group.allocs,           group.live_bytes,
-        group.live_blocks,      curve(group.live),
+        group.live_blocks,      group.live_noise,
+        group.stands_for,       curve(group.live),
         curve(group.survivors), {group.survivors_of_start.blocks, group.survivors_of_start.bytes}};
   }
   for (const Pool& pool : result.pools) {
     Seen::OfPool& of = seen.pools[pool.where.packed()];
     of.has_totals = pool.has_totals;
-    of.levels = {pool.allocated.start, pool.allocated.peak, pool.allocated.end,
-                 pool.reserved.start,  pool.reserved.peak,  pool.reserved.end};
+    of.levels = {pool.allocated.start, pool.allocated.peak, pool.allocated.end, pool.reserved.start,
+                 pool.reserved.peak,   pool.reserved.end,   pool.peak_noise,    pool.live_noise};
     for (const PoolBucket& b : pool.buckets)
       of.buckets.emplace_back(b.min, b.max, b.end, b.reserved_end);
     for (const PoolGap& g : {pool.min_gap, pool.max_gap}) {
@@ -234,8 +243,9 @@ inline Seen see(const std::filesystem::path& directory) {
     }
   }
   for (const LiveBlock& block : result.live) {
-    seen.live.emplace_back(block.addr, block.size, block.birth, names[block.group], block.step,
-                           block.fate_unknown, result.side.owners[block.owner].owner);
+    seen.live.emplace_back(block.addr, block.size, block.sampled_size, block.birth,
+                           names[block.group], block.step, block.fate_unknown,
+                           result.side.owners[block.owner].owner);
   }
   std::sort(seen.live.begin(), seen.live.end());
   seen.from = result.plan.from;

@@ -53,6 +53,16 @@ TEST(Fold, AgainAndAgainWhileBucketsBecomeWider) {
   EXPECT_GE(expect_folded_is_whole({.steps = 1000, .segments = 20}, 2, 0), 9);
 }
 
+// What sampled blocks stand for is not scaled a second time, and how sure the sums are is kept.
+TEST(Fold, SampledBlocksStandForWhatTheyDid) {
+  for (const uint64_t rate : {2'000, 500'000}) {
+    EXPECT_GE(expect_folded_is_whole(
+                  {.steps = 300, .segments = 6, .pause = true, .host_sample = rate}, 2, 0),
+              2)
+        << rate;
+  }
+}
+
 TEST(Fold, WhatIsToBeKeptStaysAsItIs) {
   for (const uint64_t keep : {500, 4'000, 16'000}) {
     EXPECT_GT(expect_folded_is_whole({.steps = 600, .segments = 12, .seed = 7}, 3, keep), 0)

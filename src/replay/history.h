@@ -51,21 +51,23 @@ struct Buckets {
 // A point where the curve changes; it holds until the next one. 0 before the first.
 struct CurvePoint {
   uint32_t bucket = 0;
-  uint32_t blocks = 0;
+  uint32_t blocks = 0;  // as recorded
   uint64_t bytes = 0;
+  uint64_t noise = 0;  // of sampled bytes the square of their standard error, KiB^2 (sampling.h)
 };
 
 // All blocks of one stack in one place.
 struct Group {
   StackId stack;
   Where where;
-  bool seeded = false;     // blocks first seen at a window's start: no stack, never accused
-  uint32_t pool = 0;       // index into the pools
-  uint32_t next = 0;       // another group of the same stack, 0 = none
-  uint32_t touched = ~0u;  // the last step in which it changed
-  uint32_t live_blocks = 0;
-  uint64_t live_bytes = 0;
+  bool seeded = false;       // blocks first seen at a window's start: no stack, never accused
+  uint32_t pool = 0;         // index into the pools
+  uint32_t next = 0;         // another group of the same stack, 0 = none
+  uint32_t touched = ~0u;    // the last step in which it changed
+  uint32_t live_blocks = 0;  // as recorded
+  uint64_t live_bytes = 0, live_noise = 0;
   uint64_t allocs = 0;
+  double stands_for = 0;         // blocks that sampled allocs stand for
   std::vector<CurvePoint> live;  // at step ends
   // By bucket of birth, ascending: what is alive at the last step's end (not cumulative).
   std::vector<CurvePoint> survivors;
@@ -98,7 +100,8 @@ struct Pool {
   // Of the moment.
   uint64_t now = 0, reserved_now = 0;
   uint64_t step_min = ~uint64_t{0}, step_max = 0;
-  uint64_t live_bytes = 0, live_blocks = 0;
+  uint64_t live_bytes = 0, live_blocks = 0, live_noise = 0;
+  uint64_t peak_noise = 0;  // of allocated.peak
 };
 
 }  // namespace memscope

@@ -78,7 +78,7 @@ void Replay::stand_at(uint64_t time) {
 
 void Replay::end_step() {
   if (!curves_.end_step()) return;
-  curves_.freeze(blocks_.live());
+  curves_.freeze(blocks_.live(), sampled_);
   if (options_.last_step == 0) return;
   result_.live = list_live();
   curves_.finish_pools();
@@ -95,6 +95,8 @@ bool Replay::begins(Block& block, const Event& event) {
     ++group.allocs;
     curves_.add(block.group, block.size);
     curves_.totals(curves_.pools()[group.pool], event, static_cast<int64_t>(block.size));
+    if (event.sampled_size != 0) [[unlikely]]
+      begins_sampled(block, event);
     return true;
   }
   if (event.record_kind == static_cast<uint8_t>(Kind::kFoldedBlock)) {
@@ -106,11 +108,25 @@ bool Replay::begins(Block& block, const Event& event) {
   if (block.preexisting()) ++result_.preexisting;
   curves_.add(block.group, block.size);
   Pool& pool = curves_.pool_of_group(block.group);
+  if (event.sampled_size != 0) begins_sampled(block, event);
   if (pool.has_totals) return true;
   pool.now = pool.live_bytes;
   if (first_window) pool.allocated.start = std::max(pool.allocated.start, pool.now);
+  if (pool.now >= pool.allocated.peak) pool.peak_noise = pool.live_noise;
   pool.allocated.peak = std::max(pool.allocated.peak, pool.now);
   return true;
+}
+
+void Replay::begins_sampled(const Block& block, const Event& event) {
+  const uint64_t key = block_key(event.addr, event.where);
+  curves_.add_noise(block.group, sampled_.begins(key, block.size, event.sampled_size));
+  if (event.record_kind == static_cast<uint8_t>(Kind::kFoldedBlock)) return;
+  curves_.groups()[block.group].stands_for += sampled_count(block.size, event.sampled_size);
+  Pool& pool = curves_.pool_of_group(block.group);
+  if (event.kind == EventKind::kAlloc && pool.now == pool.allocated.peak) {
+    pool.peak_noise = pool.live_noise;
+  }
+  if (result_.host_sample == 0) result_.host_sample = sampling_rate(block.size, event.sampled_size);
 }
 
 // The pool's level follows, in a record of its own.
@@ -122,11 +138,14 @@ bool Replay::begins_folded(Block& block, const Event& event) {
       seeded ? curves_.seeded_group_of(event.where) : curves_.group_of(event.stack, event.where);
   block.step = curves_.step_of_folded(record->step, event.birth);
   curves_.add_folded(block.group, block.size);
+  if (event.sampled_size != 0) begins_sampled(block, event);
   return true;
 }
 
 void Replay::ends(const Block& block, const BlockEnd& end) {
   curves_.remove(block.group, block.size);
+  if (!sampled_.empty()) [[unlikely]]
+    curves_.remove_noise(block.group, sampled_.ends(end.key, block.size));
   if (end.how == BlockEnding::kFreed) [[likely]] {
     curves_.totals(curves_.pool_of_group(block.group), *end.event,
                    -static_cast<int64_t>(block.size));
@@ -135,8 +154,11 @@ void Replay::ends(const Block& block, const BlockEnd& end) {
   }
 }
 
-void Replay::returns(Block& block, const Event&) {
+void Replay::returns(Block& block, const Event& event) {
   curves_.add(block.group, block.size);
+  const auto undo = decode_record<UndoRecord>(event.words);
+  const uint64_t key = undo ? block_key(undo->addr, block.place()) : 0;
+  curves_.add_noise(block.group, sampled_.returns(key, block.size));
   curves_.settle(block.group);
 }
 
@@ -177,6 +199,12 @@ void Replay::record(const Event& event) {
         curves_.totals(curves_.pools()[curves_.pool_of(told.where)], told, 0);
       }
       break;
+    case Kind::kConfig:
+      if (const auto config = decode_record<ConfigRecord>(event.words);
+          config && config->key == kHostSampleKey) {
+        result_.host_sample = host_sampling(config->value).rate;
+      }
+      [[fallthrough]];
     default:
       result_.side.add(event, time_of_);
       break;
@@ -226,7 +254,7 @@ std::vector<LiveBlock> Replay::list_live() const {
   for (const auto& [key, block] : blocks_.live()) {
     list.push_back({block_addr(key, block.place()), block.size, block.birth, block.group,
                     block.step, block.preexisting(), block.fate_unknown != 0 || block.birth < hole,
-                    block.owner});
+                    block.owner, sampled_.recorded(key)});
   }
   return list;
 }

@@ -48,7 +48,11 @@ struct LiveBlock {
   uint32_t step = 0;
   bool preexisting = false;
   bool fate_unknown = false;
-  uint32_t owner = 0;  // index into SideRecords::owners, 0 = not told
+  uint32_t owner = 0;         // index into SideRecords::owners, 0 = not told
+  uint64_t sampled_size = 0;  // Event::sampled_size
+
+  // Blocks that it stands for.
+  double count() const { return sampled_count(size, sampled_size); }
 };
 
 // What is no longer in the input event by event (fold.h).
@@ -70,6 +74,8 @@ struct ReplayResult {
   TimeRange range;      // of the events
   uint64_t events = 0;  // allocs, frees and seeds
   uint64_t ambiguous = 0, unknown_frees = 0, preexisting = 0;
+  // Bytes between two samples of the host layer, on average; 0: all of it was recorded.
+  uint64_t host_sample = 0;
 };
 
 class Replay {
@@ -83,6 +89,7 @@ class Replay {
   // How things stand, for a fold.
   void stand_at(uint64_t time);  // the steps that ended up to then are over
   const LiveBlocks& live() const { return blocks_.live(); }
+  const SampledBlocks& sampled() const { return sampled_; }
   const StepCurves& curves() const { return curves_; }
   const ReplayResult& so_far() const { return result_; }
   uint64_t ambiguous() const { return blocks_.ambiguous() + folded_ambiguous_; }
@@ -100,6 +107,7 @@ class Replay {
   void record(const Event& event);
   void folded(const Event& event);
   bool begins_folded(Block& block, const Event& event);
+  void begins_sampled(const Block& block, const Event& event);
   void end_steps(const Event& event);
   void end_step();
   std::vector<LiveBlock> list_live() const;
@@ -107,6 +115,7 @@ class Replay {
   ReplayOptions options_;
   TimeOf time_of_;
   BlockTracker<Block> blocks_;
+  SampledBlocks sampled_;
   StepCurves curves_;
   BlockNotes notes_;
   ReplayResult result_;

@@ -74,6 +74,61 @@ MATCHER_P3(IsPoint, bucket, blocks, bytes, "") {
          arg.blocks == static_cast<uint32_t>(blocks) && arg.bytes == static_cast<uint64_t>(bytes);
 }
 
+constexpr Where kHost{Layer::kHost, {Device::kCpu, Device::kNoIndex}};
+
+// As the reader of a trace gives them: 1,000 B of which one in 525 was taken stand for 524,788.
+struct SampledStory : Story {
+  static constexpr uint64_t kRate = 524288, kSize = 1000, kScaled = 524788;
+  void sampled(uint64_t time, uint64_t addr) {
+    source.add({.kind = EventKind::kAlloc,
+                .where = kHost,
+                .thread = ThreadId(1),
+                .stack = a,
+                .time = time,
+                .addr = addr,
+                .size = kScaled,
+                .sampled_size = kSize});
+  }
+};
+
+TEST(Replay, SampledBlocksCountAsWhatTheyStandFor) {
+  SampledStory story;
+  story.sampled(1, 0x10);
+  story.sampled(2, 0x20);
+  story.step(3);
+  story.free(4, 0x10, 1, kHost);
+  story.step(5);
+  const ReplayResult result = story.run();
+  const Group* group = group_of(result, story.a);
+  ASSERT_NE(group, nullptr);
+  EXPECT_THAT(group->live,
+              ElementsAre(IsPoint(0, 2, 2 * story.kScaled), IsPoint(1, 1, story.kScaled)));
+  // 524,788 * 523,788 / 2^20, and twice that.
+  EXPECT_EQ(group->live[0].noise, 2 * 262144u);
+  EXPECT_EQ(group->live[1].noise, 262144u);
+  ASSERT_EQ(result.live.size(), 1u);
+  EXPECT_EQ(result.live[0].sampled_size, story.kSize);
+  EXPECT_DOUBLE_EQ(result.live[0].count(), 524.788);
+  ASSERT_EQ(result.pools.size(), 1u);
+  EXPECT_EQ(result.pools[0].allocated.peak, 2 * story.kScaled);
+  EXPECT_EQ(result.pools[0].peak_noise, 2 * 262144u);
+  EXPECT_EQ(result.pools[0].live_noise, 262144u);
+  EXPECT_NEAR(static_cast<double>(result.host_sample), story.kRate, 1);
+}
+
+TEST(Replay, ASampledBlockWhoseFreeIsUndoneIsSampledStill) {
+  SampledStory story;
+  story.sampled(1, 0x10);
+  story.free(2, 0x10, 1, kHost);
+  story.source.add_record(3, UndoRecord{.addr = 0x10, .where = kHost.packed()});
+  story.step(4);
+  const ReplayResult result = story.run();
+  ASSERT_EQ(result.live.size(), 1u);
+  EXPECT_EQ(result.live[0].sampled_size, story.kSize);
+  EXPECT_EQ(result.pools[0].live_noise, 262144u);
+  EXPECT_EQ(group_of(result, story.a)->survivors[0].noise, 262144u);
+}
+
 TEST(Replay, CurvesAreTheLiveBytesAtStepEnds) {
   Story story;
   story.alloc(1, 0x10, 100, story.a);

@@ -48,10 +48,12 @@ void StepCurves::fold(const FoldRecord& record, StackId stack) {
   const uint32_t index = record.seeded != 0 ? seeded_group_of(where) : group_of(stack, where);
   Group& group = groups_[index];
   group.allocs += record.allocs;
+  group.stands_for += record.stands_for;
   const auto bucket = bucket_of_folded(record.to_step);
   if (record.changed != 0 || (!bucket && record.to_step != 0)) touch(group, index);
   if (!bucket || (!group.live.empty() && group.live.back().bucket > *bucket)) return;
-  const CurvePoint point{*bucket, static_cast<uint32_t>(record.live_blocks), record.live_bytes};
+  const CurvePoint point{*bucket, static_cast<uint32_t>(record.live_blocks), record.live_bytes,
+                         record.noise};
   if (!group.live.empty() && group.live.back().bucket == *bucket) {
     group.live.back() = point;
   } else {
@@ -78,6 +80,7 @@ void StepCurves::fold(const FoldedLevelRecord& record) {
   pool.has_totals = record.has_totals != 0;
   pool.allocated = {record.start, record.peak, 0};
   pool.reserved = {record.reserved_start, record.reserved_peak, 0};
+  pool.peak_noise = record.peak_noise;
   pool.now = record.now;
   pool.reserved_now = record.reserved_now;
   pool.step_min = record.step_min;
@@ -132,7 +135,7 @@ void StepCurves::told(Pool& pool, const Event& event, int64_t change) {
 }
 
 void StepCurves::point(Group& group, uint32_t bucket) {
-  const CurvePoint point{bucket, group.live_blocks, group.live_bytes};
+  const CurvePoint point{bucket, group.live_blocks, group.live_bytes, group.live_noise};
   if (!group.live.empty() && group.live.back().bucket == bucket) {
     group.live.back() = point;
   } else if (group.live.empty() ? point.bytes != 0
@@ -163,6 +166,7 @@ void StepCurves::point(Pool& pool, uint32_t bucket) {
   if (step_ + 1 == first_step_) {
     // Here begins what is asked for.
     pool.allocated = {pool.now, pool.now, 0};
+    pool.peak_noise = pool.live_noise;
     pool.reserved = {pool.reserved_now, pool.reserved_now, 0};
   }
 }
@@ -180,9 +184,9 @@ bool StepCurves::end_step() {
   return last;
 }
 
-void StepCurves::freeze(const LiveBlocks& live) {
+void StepCurves::freeze(const LiveBlocks& live, const SampledBlocks& sampled) {
   struct Sum {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, noise = 0;
     uint32_t blocks = 0;
   };
   tsl::robin_map<uint64_t, Sum, BlockKeyHash> sums;
@@ -197,8 +201,16 @@ void StepCurves::freeze(const LiveBlocks& live) {
     sum.bytes += block.size;
     ++sum.blocks;
   }
+  sampled.for_each([&](uint64_t key, uint64_t recorded) {
+    const auto at = live.find(key);
+    if (at == live.end() || at->second.step == 0) return;
+    const Block& block = at->second;
+    sums[uint64_t{block.group} << 32 | buckets_.of_step(block.step)].noise +=
+        sampling_noise(block.size, recorded);
+  });
   for (const auto& [key, sum] : sums) {
-    groups_[key >> 32].survivors.push_back({static_cast<uint32_t>(key), sum.blocks, sum.bytes});
+    groups_[key >> 32].survivors.push_back(
+        {static_cast<uint32_t>(key), sum.blocks, sum.bytes, sum.noise});
   }
   for (Group& group : groups_) {
     std::sort(group.survivors.begin(), group.survivors.end(),

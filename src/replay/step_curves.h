@@ -18,6 +18,7 @@
 #include "core/event.h"
 #include "replay/history.h"
 #include "replay/live_blocks.h"
+#include "replay/sampled_blocks.h"
 #include "replay/steps.h"
 #include "trace/records.h"
 
@@ -79,6 +80,15 @@ class StepCurves {
     pool.live_bytes -= size;
     --pool.live_blocks;
   }
+  // Of a sampled block that comes or goes (sampling.h).
+  void add_noise(uint32_t index, uint64_t noise) {
+    groups_[index].live_noise += noise;
+    pool_of_group(index).live_noise += noise;
+  }
+  void remove_noise(uint32_t index, uint64_t noise) {
+    groups_[index].live_noise -= noise;
+    pool_of_group(index).live_noise -= noise;
+  }
   // The pool's level after an event that changed it by so many bytes.
   void totals(Pool& pool, const Event& event, int64_t change) {
     if (event.has_totals) {
@@ -106,7 +116,7 @@ class StepCurves {
 
   // True where that was the last one.
   bool end_step();
-  void freeze(const LiveBlocks& live);
+  void freeze(const LiveBlocks& live, const SampledBlocks& sampled);
   // The levels at the end.
   void finish_pools();
 

@@ -123,6 +123,10 @@ std::string left(std::string_view text, size_t width) {
   return std::string(text).append(width > have ? width - have : 0, ' ');
 }
 
+std::string sampled_text(const LayerSummary& layer) {
+  return "sampled, every " + format_bytes(layer.sampled_every);
+}
+
 void add_memory(const Diagnosis& d, const TerminalStyle& style, std::string& out) {
   if (d.layers.empty()) return;
   const Paint paint(style);
@@ -150,6 +154,13 @@ void add_memory(const Diagnosis& d, const TerminalStyle& style, std::string& out
     const std::string slope =
         layer->bytes_per_step ? format_bytes_change(*layer->bytes_per_step) : "-";
     row(printable(name), layer->allocated, slope);
+    if (layer->sampled_every != 0) {
+      const auto error = [&](int64_t bytes) {
+        return (style.unicode ? "± " : "+- ") + format_bytes(bytes);
+      };
+      out += "  " + left("  " + sampled_text(*layer), 37) + right(error(layer->peak_error), 11) +
+             right(error(layer->end_error), 11) + "\n";
+    }
     if (layer->reserved) row("  reserved", *layer->reserved, "");
   }
   if (left_out != 0) {

@@ -51,6 +51,24 @@ TEST(DiagnosisText, NoLeakIsAVerdictWithItsLimit) {
   EXPECT_THAT(text, Not(HasSubstr("Nothing else")));
 }
 
+// What rests on samples says so, and how far off it may be.
+TEST(DiagnosisText, SampledFiguresHaveTheirError) {
+  Diagnosis d = sample_leak();
+  Verdict& v = d.verdicts[0];
+  v.cause = "host_leak";
+  v.layer = d.layers[0].layer = "host";
+  v.evidence["sampled_every_bytes"] = int64_t{524288};
+  v.evidence["bytes_total_error"] = 25.0 * 1024 * 1024;
+  v.evidence["bytes_per_step_error"] = 131072.0;
+  d.layers[0].sampled_every = 524288;
+  d.layers[0].peak_error = 30 << 20;
+  d.layers[0].end_error = 28 << 20;
+  const std::string text = diagnosis_text(d, plain());
+  EXPECT_THAT(text, HasSubstr("total      290 MiB +- 25.0 MiB in about 290 blocks, since step 11"));
+  EXPECT_THAT(text, HasSubstr("figures    sampled, every 512 KiB; +- 128 KiB per step"));
+  EXPECT_THAT(text, HasSubstr("    sampled, every 512 KiB               +- 30.0 MiB+- 28.0 MiB"));
+}
+
 TEST(DiagnosisText, AShortRunIsNotCalledHealthy) {
   Diagnosis d = sample_healthy();
   d.verdicts[0].evidence = {{"steps", int64_t{3}}};

@@ -127,9 +127,24 @@ std::string headline(const Verdict& v) {
   return text;
 }
 
-std::string total_text(const Verdict& v) {
-  std::string text = format_bytes(v.bytes_total);
-  if (v.blocks > 0) text += " in " + format_plural(v.blocks, "block");
+// " ± 2.1 MiB", where it was sampled.
+std::string error_text(const Verdict& v, std::string_view key, const TerminalStyle& style) {
+  const auto error = evidence_number(v, key);
+  if (!error || !std::isfinite(*error)) return {};
+  return (style.unicode ? " ± " : " +- ") + format_bytes(*error);
+}
+
+std::string sampled_text(const Verdict& v) {
+  const auto every = evidence_number(v, "sampled_every_bytes");
+  return every ? "sampled, every " + format_bytes(*every) : "";
+}
+
+std::string total_text(const Verdict& v, const TerminalStyle& style) {
+  std::string text = format_bytes(v.bytes_total) + error_text(v, "bytes_total_error", style);
+  if (v.blocks > 0) {
+    text += std::string(" in ") + (evidence_number(v, "sampled_every_bytes") ? "about " : "") +
+            format_plural(v.blocks, "block");
+  }
   if (v.first_step) text += ", since step " + format_count(*v.first_step);
   return text;
 }
@@ -258,7 +273,7 @@ std::string verdict_text(const Verdict& v, const Diagnosis& diagnosis, const Ter
     const std::string text = printable(v.holders[i].text);
     if (!text.empty()) rows.text(i == 0 ? "held in" : "", text);
   }
-  std::string total = total_text(v);
+  std::string total = total_text(v, style);
   const auto curve = v.evidence.find("curve");
   if (curve != v.evidence.end()) {
     if (const auto* values = std::get_if<std::vector<double>>(&curve->second)) {
@@ -269,6 +284,15 @@ std::string verdict_text(const Verdict& v, const Diagnosis& diagnosis, const Ter
     }
   }
   if (v.cause != "misconfigured") rows.raw("total", total);
+  if (const std::string sampled = sampled_text(v); !sampled.empty()) {
+    std::string rate = error_text(v, "bytes_per_step_error", style);
+    if (!rate.empty()) rate = ";" + rate + " per step";
+    if (rate.empty()) {
+      rate = error_text(v, "bytes_per_second_error", style);
+      if (!rate.empty()) rate = ";" + rate + " per second";
+    }
+    rows.text("figures", sampled + rate);
+  }
   const std::string where = where_text(v, diagnosis);
   if (!where.empty()) rows.text("where", where);
   if (!v.advice.empty()) rows.text("do", printable(v.advice));

@@ -218,6 +218,8 @@ void LaneCursor::deliver(Event& event) {
       event.size = sized_size(words[2]);
       event.where = Where::unpack(sized_where(words[2]));
       event.stack = tables_.stack(argument);
+      if (source_->host_sampling.on()) [[unlikely]]
+        scale(event);
       break;
     case Kind::kPoolFree:
       event.has_totals = true;
@@ -234,6 +236,13 @@ void LaneCursor::deliver(Event& event) {
   }
 }
 
+// The one place where a sampled block gets the size that it stands for.
+void LaneCursor::scale(Event& event) const {
+  if (event.where.layer != Layer::kHost) return;
+  event.sampled_size = event.size;
+  event.size = source_->host_sampling.stands_for(event.size);
+}
+
 void LaneCursor::deliver_cold(Event& event, std::span<const uint64_t> words) {
   const auto kind = static_cast<uint8_t>(words[0] & 0xff);
   event.record_kind = kind;
@@ -248,6 +257,7 @@ void LaneCursor::deliver_cold(Event& event, std::span<const uint64_t> words) {
   switch (static_cast<Kind>(kind)) {
     case Kind::kSeed:
       seed(*decode_record<SeedRecord>(words));
+      if (source_->host_sampling.on()) scale(event);
       break;
     case Kind::kWindow: {
       const auto window = decode_record<WindowRecord>(words);
@@ -258,6 +268,7 @@ void LaneCursor::deliver_cold(Event& event, std::span<const uint64_t> words) {
     case Kind::kFoldedBlock: {
       const auto block = decode_record<FoldedBlockRecord>(words);
       seed(*block);
+      event.sampled_size = block->sampled_size;  // scaled before it was folded
       event.stack = tables_.stack(block->stack);
       break;
     }

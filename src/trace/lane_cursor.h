@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/event.h"
+#include "core/sampling.h"
 #include "trace/chunk_index.h"
 #include "trace/clock_map.h"
 #include "trace/lane_tables.h"
@@ -41,6 +42,7 @@ struct TraceSource {
   ClockMap clock;
   ProcessTables tables;
   DamageLog damage;
+  ByteSampling host_sampling;  // of the host layer's blocks
   ZstdContext zstd;
 };
 
@@ -84,6 +86,7 @@ class LaneCursor {
   bool wanted(uint8_t kind) const;
   void set_key(uint8_t kind);
   void deliver(Event& event);
+  void scale(Event& event) const;
   void deliver_cold(Event& event, std::span<const uint64_t> words);
 
   TraceSource* source_;

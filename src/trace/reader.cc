@@ -283,6 +283,10 @@ Result<TraceReader> TraceReader::open(const fs::path& path) {
     add_to_info(event, source.clock, info);
     return true;
   });
+  if (const auto rate = info.configs.find(std::string(kHostSampleKey));
+      rate != info.configs.end()) {
+    source.host_sampling = host_sampling(rate->second);
+  }
   info.ended = ended_of(info);
   if (info.ended == "killed" && info.slab.empty() && !info.sealed) {
     const fs::path other = slab_elsewhere(info.directory);

@@ -72,6 +72,41 @@ constexpr bool is_definition(Kind kind) {
   return kind >= Kind::kLane && kind <= Kind::kStack;
 }
 
+// Only the host layer is sampled, and what its blocks stand for is said as they are read.
+TEST(TraceReader, SampledBlocksAreScaledAsTheyAreRead) {
+  constexpr Where kHost{Layer::kHost, {Device::kCpu, Device::kNoIndex}};
+  TestDirectory directory;
+  TraceBuilder builder(directory.path());
+  builder.agent().record(5, ConfigRecord{.key = kHostSampleKey, .value = "65536"});
+  builder.agent().record(
+      5, SeedRecord{
+             .addr = 0x30, .sized = pack_sized(16, kHost.packed()), .birth = 3, .window_ticks = 5});
+  LaneBuilder& lane = builder.lane(1, 7);
+  lane.alloc(10, 0x10, 65536, kHost, 0);
+  lane.alloc(20, 0x20, 65536, kCpu, 0);
+  // Folded blocks were read before, and written as they were read.
+  lane.record(
+      30, FoldedBlockRecord{
+              .addr = 0x40, .sized = pack_sized(103676, kHost.packed()), .sampled_size = 65536});
+  ASSERT_TRUE(builder.finish().ok());
+  TraceReader reader = open_or_die(directory.path());
+  std::vector<std::array<uint64_t, 3>> seen;
+  for (Event event; reader.next(event);) {
+    if (event.addr != 0) seen.push_back({event.addr, event.size, event.sampled_size});
+  }
+  EXPECT_THAT(seen, ElementsAre(std::array<uint64_t, 3>{0x30, 65544, 16},
+                                std::array<uint64_t, 3>{0x10, 103676, 65536},
+                                std::array<uint64_t, 3>{0x20, 65536, 0},
+                                std::array<uint64_t, 3>{0x40, 103676, 65536}));
+}
+
+TEST(HostSampling, WhatIsNoRateIsNone) {
+  EXPECT_EQ(host_sampling("524288").rate, 524288u);
+  for (const char* value : {"", "x", "-1", "12 ", "1073741825", "99999999999999999999"}) {
+    EXPECT_FALSE(host_sampling(value).on()) << value;
+  }
+}
+
 TEST(TraceReader, EveryRecordKindOfTheTableComesBackAsItWasWritten) {
   visit_record_kinds([]<typename Record>(std::string_view name) {
     if (is_definition(Record::kKind) || Record::kKind == Kind::kTime) return;

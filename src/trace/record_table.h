@@ -167,11 +167,14 @@ namespace memscope {
     F(u64, stack, "node") F(u64, where, "packed") F(u64, to_step, "the bucket's last step")       \
     F(u64, live_bytes, "at to_step") F(u64, live_blocks, "at to_step")                            \
     F(u64, allocs, "in all, on the stack's last point") F(u64, seeded, "1 = of unknown stacks")   \
-    F(u64, changed, "1 = in the open step, on the last point"))                                   \
+    F(u64, changed, "1 = in the open step, on the last point")                                    \
+    F(u64, noise, "of live_bytes, KiB^2, where they are sampled")                                 \
+    F(f64, stands_for, "blocks that the recorded allocs stand for, on the last point"))                                   \
   X(FoldedBlock, 54, "alive where the folded past ends",                                          \
     F(u64, addr, "") F(u64, sized, "size and where") F(u64, birth, "ticks, 0 = preexisting")      \
     F(u64, stack, "node") F(u64, step, "in which it was born")                                    \
-    F(u64, flags, "1 fate unknown, 2 of an unknown stack"))                                       \
+    F(u64, flags, "1 fate unknown, 2 of an unknown stack")                                        \
+    F(u64, sampled_size, "bytes as recorded, where `sized` is what a sampled block stands for"))                                       \
   X(FoldedPool, 55, "a pool in a bucket of steps",                                                \
     F(u64, where, "packed") F(u64, to_step, "the bucket's last step")                             \
     F(u64, min, "allocated, in the bucket") F(u64, max, "") F(u64, end, "at to_step")             \
@@ -182,7 +185,8 @@ namespace memscope {
     F(u64, reserved_peak, "") F(u64, reserved_now, "") F(u64, step_min, "in the open step")       \
     F(u64, step_max, "in the open step") F(u64, least_step, "with the least share left, 0 none")  \
     F(f64, least_ratio, "") F(u64, least_bytes, "") F(u64, most_step, "with the most, 0 none")    \
-    F(f64, most_ratio, "") F(u64, most_bytes, ""))
+    F(f64, most_ratio, "") F(u64, most_bytes, "")                                                 \
+    F(u64, peak_noise, "of the peak, KiB^2, where it is sampled"))
 // clang-format on
 
 enum class Kind : uint8_t {

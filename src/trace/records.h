@@ -8,6 +8,7 @@
 #pragma once
 
 #include <bit>
+#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/sampling.h"
 #include "trace/record_table.h"
 
 namespace memscope {
@@ -44,8 +46,15 @@ constexpr WindowRecord window_record(WindowAction action, uint64_t ticks) {
 }
 
 // ConfigRecord of a trace in which the host source records: bytes between two samples, 0 = every
-// block. A sampled block stands for 1 / (1 - exp(-size / rate)) blocks of its size.
+// block (core/sampling.h). It holds for all windows of the trace.
 inline constexpr std::string_view kHostSampleKey = "agent.host_sample";
+// Its value; 0 for what is none.
+inline ByteSampling host_sampling(std::string_view value) {
+  uint64_t rate = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), rate);
+  const bool good = error == std::errc{} && end == value.data() + value.size();
+  return {good && rate <= ByteSampling::kMaxRate ? rate : 0};
+}
 
 // for_each_field(record, [](std::string_view name, auto& value) {...}), in the table's order.
 #define MEMSCOPE_VISIT(type, name, comment) visit(std::string_view(#name), record.name);

@@ -22,6 +22,22 @@ def test_bare_config_is_allowed_and_means_the_defaults() -> None:
     assert settings["device"] == "auto"
 
 
+@pytest.mark.parametrize(
+    ("given", "bytes_"),
+    [("512K", "524288"), ("512kib", "524288"), ("4096", "4096"), ("1G", str(1 << 30)), ("0", "0")],
+)
+def test_host_memory_is_sampled_by_bytes(given: str, bytes_: str) -> None:
+    settings = Settings()
+    settings.update({"device": "auto,host", "host_sample": given})
+    assert settings["host_sample"] == bytes_
+
+
+@pytest.mark.parametrize("given", ["-1", "2G", "many", "1X", "512KX"])
+def test_a_sampling_distance_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="host_sample"):
+        Settings().update({"host_sample": given})
+
+
 def test_each_call_resets_what_it_does_not_name() -> None:
     settings = Settings()
     settings.update({"analysis": "none", "call_stack": "python:5"})
