@@ -238,8 +238,8 @@ std::string text_of(const TraceSummary& s, const TerminalStyle& style) {
   if (const auto found = s.info.configs.find(std::string(kHostSampleKey));
       found != s.info.configs.end() && host_sampling(found->second).on()) {
     const auto every = static_cast<int64_t>(host_sampling(found->second).rate);
-    rows.row("host memory", fmt::format("sampled, every {}: what is said of it is scaled up",
-                                        format_bytes(every)));
+    rows.row("host", fmt::format("sampled, every {}: what is said of it is scaled up",
+                                 format_bytes(every)));
   }
   add_completeness(s, rows);
   std::string settings;

@@ -232,12 +232,12 @@ def test_what_is_replaced_is_no_leak_however_its_samples_fall(
 
         import msmemscope
 
-        store = collections.deque((bytearray(8000) for _ in range(6000)), maxlen=6000)
+        store = collections.deque(maxlen=6000)
         msmemscope.start()
-        for _ in range(60):
-            for _ in range(100):
-                store.append(bytearray(8000))
-            msmemscope.step()
+        for i in range(12000):
+            store.append(bytearray(8000))
+            if i >= 6000 and i % 100 == 99:
+                msmemscope.step()
         msmemscope.stop()
     """
     done = run_python(program, prefix=(command, *OPTIONS, "--host-sample=512K")).ok()
