@@ -364,7 +364,8 @@ Growth judge_growth(const GrowthCurves& all, size_t begin) {
       all.x.first(points), all.live.first(points), all.survivors.first(points),
       all.births.size() < points ? std::span<const double>{} : all.births.first(points),
       all.gain_error};
-  if (curves.live.back() - curves.live[begin - 1] < kSamplingDoubt * curves.gain_error) {
+  if (curves.gain_error > 0 &&
+      curves.live.back() - curves.live[begin - 1] < kSamplingDoubt * curves.gain_error) {
     return {.shape = Shape::kUncertain};
   }
   const Growth piled = judge_survivors(curves, begin);
