@@ -50,9 +50,9 @@ TEST(ByteSampler, SumsAreRightWhateverIsMixed) {
 
 // A thousand programs, each with a seed of its own: 4,000 blocks of 24 B to 1 MiB, mixed.
 //
-// Unbiased: the mean of the estimates is the truth, within five of its standard errors, in bytes and
-// in blocks. What a sum says of its own error is right, too: the truth lies within 1.96 of it in
-// 95 % of the programs.
+// Unbiased: the mean of the estimates is the truth, within five of its standard errors, in bytes
+// and in blocks. What a sum says of its own error is right, too: the truth lies within 1.96 of it
+// in 95 % of the programs.
 TEST(ByteSampler, WhatIsTakenIsUnbiasedOverManySeeds) {
   constexpr uint64_t kRate = 1 << 18;
   constexpr size_t kSeeds = 1000, kBlocks = 4000;
