@@ -22,7 +22,7 @@ if [ ! -e "$root/done" ]; then
   apt=(apt-get -qq -o "Dir::State=$cache/state" -o "Dir::Cache=$cache" -o Dir::State::status=/dev/null
        -o APT::Architecture=arm64 -o APT::Architectures::=arm64)
   "${apt[@]}" update
-  (cd "$cache" && "${apt[@]}" download libzstd-dev libgtest-dev libgmock-dev libfmt-dev robin-map-dev \
+  (cd "$cache" && "${apt[@]}" download libzstd-dev libgtest-dev libgmock-dev libfmt-dev libfmt9 robin-map-dev \
     nlohmann-json3-dev)
   for package in "$cache"/*.deb; do dpkg -x "$package" "$root"; done
   rm -f "$cache"/*.deb
