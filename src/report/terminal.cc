@@ -156,7 +156,7 @@ void add_memory(const Diagnosis& d, const TerminalStyle& style, std::string& out
     row(printable(name), layer->allocated, slope);
     if (layer->sampled_every != 0) {
       const auto error = [&](int64_t bytes) {
-        return (style.unicode ? "± " : "+- ") + format_bytes(bytes);
+        return (style.unicode ? "± " : "+-") + format_bytes(bytes);
       };
       out += "  " + left("  " + sampled_text(*layer), 37) + right(error(layer->peak_error), 11) +
              right(error(layer->end_error), 11) + "\n";

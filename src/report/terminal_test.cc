@@ -64,9 +64,12 @@ TEST(DiagnosisText, SampledFiguresHaveTheirError) {
   d.layers[0].peak_error = 30 << 20;
   d.layers[0].end_error = 28 << 20;
   const std::string text = diagnosis_text(d, plain());
-  EXPECT_THAT(text, HasSubstr("total      290 MiB +- 25.0 MiB in about 290 blocks, since step 11"));
-  EXPECT_THAT(text, HasSubstr("figures    sampled, every 512 KiB; +- 128 KiB per step"));
-  EXPECT_THAT(text, HasSubstr("    sampled, every 512 KiB               +- 30.0 MiB+- 28.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("total      290 MiB ± 25.0 MiB in about 290 blocks, since step 11"));
+  EXPECT_THAT(text, HasSubstr("figures    sampled, every 512 KiB; ± 128 KiB per step"));
+  EXPECT_THAT(text, HasSubstr("    sampled, every 512 KiB              ± 30.0 MiB ± 28.0 MiB"));
+  TerminalStyle ascii = plain();
+  ascii.unicode = false;
+  EXPECT_THAT(diagnosis_text(d, ascii), HasSubstr("   +-30.0 MiB +-28.0 MiB"));
 }
 
 TEST(DiagnosisText, AShortRunIsNotCalledHealthy) {
