@@ -10,12 +10,15 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <initializer_list>
 
 namespace memscope {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::initializer_list<int> kEndings = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 // The drafts' names where a signal handler can read them: no lock, no heap. A draft beyond the last
 // slot is only not removed by a signal.
@@ -91,9 +94,16 @@ Result<DraftFile> DraftFile::create(const fs::path& path, const std::vector<fs::
     }
   }
   std::string draft = path.string() + ".XXXXXX";
+  // A signal between the two would find a file that it does not know.
+  sigset_t ending, before;
+  sigemptyset(&ending);
+  for (const int signal : kEndings) sigaddset(&ending, signal);
+  pthread_sigmask(SIG_BLOCK, &ending, &before);
   const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // mode 0600, and never a file that is there
-  if (fd < 0) return write_error(path.string(), errno);
-  const size_t slot = take_slot(draft);
+  const int error = errno;
+  const size_t slot = fd < 0 ? kSlots : take_slot(draft);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (fd < 0) return write_error(path.string(), error);
   return DraftFile(path.string(), std::move(draft), fd, slot);
 }
 
@@ -152,7 +162,7 @@ void remove_drafts_on_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int signal : kEndings) {
     struct sigaction old {};
     // One that is ignored (nohup) stays so.
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;
