@@ -38,7 +38,7 @@ struct ByteSampling {
     const double s = static_cast<double>(size);
     const double p = -std::expm1(-s / static_cast<double>(rate));
     // Where all are recorded it is the size itself, which a double may not hold.
-    return p == 1 ? size : static_cast<uint64_t>(s / p + 0.5);
+    return p == 1 ? size : static_cast<uint64_t>(std::llround(s / p));
   }
 };
 
@@ -55,7 +55,7 @@ inline uint64_t sampling_noise(uint64_t scaled, uint64_t recorded) {
   if (recorded == 0 || scaled <= recorded) return 0;
   constexpr double kUnit = 1024.0 * 1024.0;
   const double noise = static_cast<double>(scaled) * static_cast<double>(scaled - recorded) / kUnit;
-  return static_cast<uint64_t>(noise + 0.5);
+  return static_cast<uint64_t>(std::llround(noise));
 }
 inline double standard_error(uint64_t noise) {
   return 1024 * std::sqrt(static_cast<double>(noise));
@@ -67,8 +67,9 @@ inline uint64_t sampling_rate(uint64_t scaled, uint64_t recorded) {
   if (recorded == 0 || scaled <= recorded) return 0;
   const double s = static_cast<double>(recorded);
   const double rate = -s / std::log1p(-s / static_cast<double>(scaled));
-  return rate < static_cast<double>(ByteSampling::kMaxRate) ? static_cast<uint64_t>(rate + 0.5)
-                                                            : ByteSampling::kMaxRate;
+  return rate < static_cast<double>(ByteSampling::kMaxRate)
+             ? static_cast<uint64_t>(std::llround(rate))
+             : ByteSampling::kMaxRate;
 }
 
 }  // namespace memscope
