@@ -322,7 +322,7 @@ export const en = {
 
   // --- pool map
   'pool.empty': 'This input does not say how the pool lays its segments out.',
-  'pool.empty.do': 'PyTorch snapshots do, and this version cannot read them yet. Until then the Blocks tab has the addresses, and a block its neighbours.',
+  'pool.empty.do': 'PyTorch snapshots do, and this version does not draw it yet. Until then the Blocks tab has the addresses, and a block its neighbours.',
 
   // --- keyboard
   'keys.title': 'Keyboard and mouse',

@@ -311,7 +311,7 @@ export const zh: Record<keyof typeof en, string> = {
   'compare.sum.same': '{0}与{1}一样多',
 
   'pool.empty': '此输入没有说明内存池的段如何排布。',
-  'pool.empty.do': 'PyTorch 快照有此信息，但本版本还不能读取。在此之前，“内存块”列出池中各块的地址，内存块详情列出其相邻块。',
+  'pool.empty.do': 'PyTorch 快照有此信息，但本版本还不能把它画出来。在此之前，“内存块”列出池中各块的地址，内存块详情列出其相邻块。',
 
   'keys.title': '键盘与鼠标',
   'keys.zoom': '按时间放大、缩小',
