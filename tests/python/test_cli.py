@@ -191,7 +191,7 @@ def test_the_program_gets_the_agent_and_its_settings(cli: Command) -> None:
         "mode": "command",
         "device": "cpu",
         "output_path": str(cli.directory / "out"),
-        "command": cli.binary,
+        "command": os.path.realpath(cli.binary),
         "report_to": "none",
     }
 
