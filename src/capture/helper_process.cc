@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "capture/own_pages.h"
+#include "capture/process_stat.h"
 
 // What runs on a stack of its own beside the thread that started it is nothing that a sanitizer
 // knows of; for the same reason it makes its system calls itself, without libc's or a sanitizer's
@@ -123,26 +124,6 @@ bool takes_in_orphans() {
   return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0);
 }
 
-// State and time of birth from /proc/<pid>/stat; false where there is no such process.
-bool look_up(pid_t pid, char* state, uint64_t* birth) {
-  char path[32], text[1024];
-  std::snprintf(path, sizeof(path), "/proc/%d/stat", static_cast<int>(pid));
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t got = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (got <= 0) return false;
-  text[got] = '\0';
-  const char* at = std::strrchr(text, ')');  // the name may hold anything
-  if (at == nullptr || at[1] != ' ') return false;
-  *state = at[2];
-  constexpr int kState = 3, kBirth = 22;  // numbers of the fields, proc(5)
-  ++at;
-  for (int i = kState; i < kBirth && at != nullptr; ++i) at = std::strchr(at + 1, ' ');
-  *birth = at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
-  return true;
-}
-
 // False while the parent is still there.
 bool parent_is_gone() {
   if (parent == 0) return true;
@@ -203,19 +184,18 @@ pid_t start_helper(const char* const* arguments) noexcept {
   }
   while (!start->stay && !parent_is_gone()) nanosleep(&pause, nullptr);
   if (start->helper <= 0 || start->failed) return 0;
-  char state = 0;
-  born = 0;
-  look_up(start->helper, &state, &born);
+  ProcessStat stat;
+  read_process_stat(start->helper, &stat);
+  born = stat.start_ticks;
   return start->helper;
 }
 
 bool helper_runs() noexcept {
   if (start == nullptr || start->helper <= 0) return false;
-  char state = 0;
-  uint64_t birth = 0;
+  ProcessStat stat;
   // One that nobody waits for stays as a zombie.
-  const bool there =
-      look_up(start->helper, &state, &birth) && birth == born && state != 'Z' && state != 'X';
+  const bool there = read_process_stat(start->helper, &stat) && stat.start_ticks == born &&
+                     stat.state != 'Z' && stat.state != 'X';
   if (there || !parent_is_gone()) return true;
   start->helper = 0;
   return false;

@@ -1,11 +1,11 @@
 #include "capture/last_thread.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
+#include <cstddef>
+
+#include "capture/process_stat.h"
 
 namespace memscope::capture {
 namespace {
@@ -18,19 +18,9 @@ size_t count_threads() {
   return static_cast<size_t>(status.st_nlink) - 2;
 }
 
-// Field 3 of the main thread's stat, behind the name in parentheses (proc(5)).
 bool main_thread_has_ended() {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/self/task/%d/stat", static_cast<int>(getpid()));
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char text[128];
-  const ssize_t got = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (got <= 0) return false;
-  text[got] = '\0';
-  const char* name_end = std::strrchr(text, ')');
-  return name_end != nullptr && std::strncmp(name_end, ") Z", 3) == 0;
+  ProcessStat stat;
+  return read_thread_stat(getpid(), &stat) && stat.state == 'Z';
 }
 
 }  // namespace

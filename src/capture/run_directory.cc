@@ -1,7 +1,6 @@
 #include "capture/run_directory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 
 #include "capture/fixed_text.h"
+#include "capture/process_stat.h"
 #include "capture/settings.h"
 
 namespace memscope::capture::run_directory {
@@ -24,27 +24,12 @@ uint64_t nanoseconds(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// Field 22 of /proc/PID/stat: start time in clock ticks since boot. 0 if it cannot be read.
-uint64_t start_ticks(pid_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/stat", static_cast<int>(pid));
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[1024];
-  const ssize_t got = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (got <= 0) return 0;
-  text[got] = '\0';
-  const char* at = std::strrchr(text, ')');  // the name before it may hold anything
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
-}
-
 uint64_t start_ns(pid_t pid) {
-  const uint64_t ticks = start_ticks(pid);
+  ProcessStat stat;
+  read_process_stat(pid, &stat);
   const auto per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
-  if (ticks == 0 || per_second == 0) return nanoseconds(CLOCK_REALTIME);
-  const uint64_t since_boot = ticks * (1'000'000'000u / per_second);
+  if (stat.start_ticks == 0 || per_second == 0) return nanoseconds(CLOCK_REALTIME);
+  const uint64_t since_boot = stat.start_ticks * (1'000'000'000u / per_second);
   return nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_BOOTTIME) + since_boot;
 }
 
