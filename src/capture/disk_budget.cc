@@ -127,25 +127,30 @@ void look_after_helper() {
   if (helper == Helper::kRuns && !helper_runs()) fold_ended(covered() > covered_before);
 }
 
+using Line = char[512];
+const char* reached(Line& line, const char* and_so) {
+  std::snprintf(line, sizeof(line),
+                "the trace has reached its budget of %llu MB (max_trace_size) %s",
+                static_cast<unsigned long long>(budget / 1'000'000), and_so);
+  return line;
+}
+
 void give_up() {
   over = true;
-  char why[512];
-  std::snprintf(why, sizeof(why),
-                "the trace has reached its budget of %llu MB (max_trace_size) and there is no "
-                "msmemscope command to fold it with; recording has ended, the program goes on",
-                static_cast<unsigned long long>(budget / 1'000'000));
-  trace_file::recording_over(why);
+  Line why;
+  trace_file::recording_over(
+      reached(why,
+              "and there is no msmemscope command to fold it with; recording has ended, the "
+              "program goes on"));
 }
 
 void tell_of_failures() {
   if (told) return;
   told = true;
-  char why[512];
-  std::snprintf(why, sizeof(why),
-                "the trace has reached its budget of %llu MB (max_trace_size) and folding it makes "
-                "no room; events are dropped and counted until it does; give it more",
-                static_cast<unsigned long long>(budget / 1'000'000));
-  notice("disk budget", why);
+  Line why;
+  notice("disk budget", reached(why,
+                                "and folding it makes no room; events are dropped and counted "
+                                "until it does; give it more"));
 }
 
 }  // namespace
