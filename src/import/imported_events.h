@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "import/event_pass.h"
 #include "import/event_spool.h"
 #include "import/imported_file.h"
 #include "replay/event_source.h"
@@ -32,11 +33,7 @@ class ImportedEvents {
   size_t next_batch(std::span<Event> out);
   template <typename Visit>
   void scan(uint64_t kinds, Visit&& visit) const {
-    Pass pass(*file_, part_, SpoolReader::kRecords);
-    for (Event event; pass.next(event);) {
-      if (event.kind != EventKind::kRecord || event.record_kind >= 64) continue;
-      if ((kinds >> event.record_kind & 1) != 0) visit(event);
-    }
+    scan_records(Pass(*file_, part_, SpoolReader::kRecords), kinds, visit);
   }
   TimeRange time_range() const { return {process().first, process().last}; }
   uint64_t time_of(uint64_t ticks) const { return ticks; }

@@ -31,20 +31,7 @@ void SnapshotEvents::rewind() {
 }
 
 size_t SnapshotEvents::next_batch(std::span<Event> out) {
-  words_.clear();
-  size_t count = 0;
-  while (count < out.size() && pass_.next(out[count])) {
-    // By place until the batch is whole: the vector may move.
-    words_.insert(words_.end(), out[count].words.begin(), out[count].words.end());
-    ++count;
-  }
-  size_t at = 0;
-  for (Event& event : out.first(count)) {
-    const size_t size = event.words.size();
-    event.words = std::span<const uint64_t>(words_).subspan(at, size);
-    at += size;
-  }
-  return count;
+  return next_batch_of(pass_, out, words_);
 }
 
 // -- one pass -------------------------------------------------------------------------------------

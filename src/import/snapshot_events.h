@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/mix_hash.h"
+#include "import/event_pass.h"
 #include "import/snapshot_file.h"
 #include "replay/event_source.h"
 #include "tsl/robin_map.h"
@@ -39,11 +40,7 @@ class SnapshotEvents {
   size_t next_batch(std::span<Event> out);
   template <typename Visit>
   void scan(uint64_t kinds, Visit&& visit) const {
-    Pass pass(*file_, true);
-    for (Event event; pass.next(event);) {
-      if (event.kind != EventKind::kRecord || event.record_kind >= 64) continue;
-      if ((kinds >> event.record_kind & 1) != 0) visit(event);
-    }
+    scan_records(Pass(*file_, true), kinds, visit);
   }
   TimeRange time_range() const { return {file_->first, file_->last}; }
   uint64_t time_of(uint64_t ticks) const { return ticks; }
