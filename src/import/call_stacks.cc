@@ -50,8 +50,8 @@ FrameText parse_native_frame(std::string_view line) {
   return {.file = line.substr(0, open), .function = symbol};
 }
 
-CallStacks::Hash CallStacks::hash_of(std::string_view python, std::string_view native) {
-  Hash hash{python.size(), native.size() ^ 0xD6E8FEB86659FD93u};
+WideHash CallStacks::hash_of(std::string_view python, std::string_view native) {
+  WideHash hash{python.size(), native.size() ^ 0xD6E8FEB86659FD93u};
   for (const std::string_view text : {python, native}) {
     size_t at = 0;
     uint64_t word = 0;
@@ -97,7 +97,7 @@ StackId CallStacks::intern(std::string_view python, std::string_view native) {
   python = without_quotes(python);
   native = without_quotes(native);
   if (python.empty() && native.empty()) return {};
-  const Hash hash = hash_of(python, native);
+  const WideHash hash = hash_of(python, native);
   if (const auto known = known_.find(hash); known != known_.end()) return known->second;
   if (stacks_.size() >= kMaxNodes || text_bytes_ >= kMaxTextBytes || known_.size() >= kMaxNodes) {
     ++left_out_;

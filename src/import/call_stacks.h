@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/stacks.h"
+#include "core/wide_hash.h"
 #include "tsl/robin_map.h"
 
 namespace memscope {
@@ -29,20 +30,13 @@ class CallStacks {
   uint64_t left_out() const { return left_out_; }
 
  private:
-  struct Hash {
-    uint64_t first = 0, second = 0;
-    friend bool operator==(const Hash&, const Hash&) = default;
-  };
-  struct HashOf {
-    size_t operator()(const Hash& hash) const noexcept { return hash.first; }
-  };
-  static Hash hash_of(std::string_view python, std::string_view native);
+  static WideHash hash_of(std::string_view python, std::string_view native);
   void add_frames(std::string_view text, FrameKind kind);
   StringId text(std::string_view text);
 
   StringTable strings_;
   StackTable stacks_;
-  tsl::robin_map<Hash, StackId, HashOf> known_;
+  tsl::robin_map<WideHash, StackId, WideHashFirst> known_;
   std::vector<Frame> frames_;  // of the stack at hand, innermost first
   size_t text_bytes_ = 0;
   uint64_t left_out_ = 0;

@@ -4,7 +4,6 @@
 //   MEMSCOPE_FUZZ_SEEDS=corpus ./db_rows_fuzzer -runs=0
 //   ./db_rows_fuzzer -max_total_time=20 -max_len=40000 corpus
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <string>
 
+#include "import/fuzz_file.h"
 #include "import/import_file.h"
 #include "import/imported_events.h"
 #include "trace/test_directory.h"
@@ -23,15 +23,9 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-// A file of this process alone, in memory where there is such a place. (SQLite follows links, so a
-// descriptor's name will not do.)
+// SQLite follows links, so a descriptor's name will not do.
 const std::filesystem::path& file_path() {
-  static const TestDirectory* const directory = [] {
-    if (::access("/dev/shm", W_OK) == 0) ::setenv("TMPDIR", "/dev/shm", 1);
-    static TestDirectory made;
-    return &made;
-  }();
-  static const std::filesystem::path path = directory->path() / "fuzz.db";
+  static const std::filesystem::path path = fuzz_file("fuzz.db");
   return path;
 }
 

@@ -3,7 +3,6 @@
 //
 //   MEMSCOPE_FUZZ_SEEDS=corpus ./pickle_reader_fuzzer -runs=0
 //   ./pickle_reader_fuzzer -max_total_time=20 -max_len=20000 corpus
-#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -11,9 +10,9 @@
 #include <filesystem>
 #include <string>
 
+#include "import/fuzz_file.h"
 #include "import/snapshot_events.h"
 #include "import/test_snapshots.h"
-#include "trace/test_directory.h"
 
 namespace memscope {
 namespace {
@@ -22,14 +21,8 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-// A file of this process alone, in memory where there is such a place.
 const std::filesystem::path& file_path() {
-  static const TestDirectory* const directory = [] {
-    if (::access("/dev/shm", W_OK) == 0) ::setenv("TMPDIR", "/dev/shm", 1);
-    static TestDirectory made;
-    return &made;
-  }();
-  static const std::filesystem::path path = directory->path() / "fuzz.pickle";
+  static const std::filesystem::path path = fuzz_file("fuzz.pickle");
   return path;
 }
 

@@ -60,7 +60,7 @@ StackId SnapshotFrames::stack_of(Values& values, Value list) {
   if (list.kind != ValueKind::kList && list.kind != ValueKind::kTuple) return {};
   if (const uint32_t tag = values.tag_of(list); tag != 0) return StackId(tag - 1);
   frames_.clear();
-  Hash hash{0x9E3779B97F4A7C15u, 0xC2B2AE3D27D4EB4Fu};
+  WideHash hash{0x9E3779B97F4A7C15u, 0xC2B2AE3D27D4EB4Fu};
   for (const Value& frame : values.items(list)) {
     if (frame.kind != ValueKind::kDict || frames_.size() == kMaxFrames) continue;
     const FrameId id = frame_of(values, frame);

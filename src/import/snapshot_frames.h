@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/stacks.h"
+#include "core/wide_hash.h"
 #include "import/values.h"
 #include "tsl/robin_map.h"
 
@@ -28,19 +29,12 @@ class SnapshotFrames {
   uint64_t left_out() const { return left_out_; }
 
  private:
-  struct Hash {
-    uint64_t first = 0, second = 0;
-    friend bool operator==(const Hash&, const Hash&) = default;
-  };
-  struct HashOf {
-    size_t operator()(const Hash& hash) const noexcept { return hash.first; }
-  };
   FrameId frame_of(Values& values, Value dict);
   StringId text(std::string_view text);
 
   StringTable& strings_;
   StackTable& stacks_;
-  tsl::robin_map<Hash, StackId, HashOf> known_;
+  tsl::robin_map<WideHash, StackId, WideHashFirst> known_;
   std::vector<FrameId> frames_;  // of the list at hand
   size_t text_bytes_ = 0;
   uint64_t left_out_ = 0;
