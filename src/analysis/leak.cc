@@ -10,6 +10,7 @@
 #include "analysis/advice.h"
 #include "analysis/merge.h"
 #include "analysis/suspect_groups.h"
+#include "core/text_hash.h"
 
 namespace memscope {
 namespace {
@@ -325,21 +326,17 @@ bool has_client(const Candidate& candidate, const ReplayResult& replay) {
 }  // namespace
 
 std::string verdict_id(const Verdict& verdict) {
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  const auto mix = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    hash = (hash ^ 0xFF) * 0x100000001B3u;
-  };
-  mix(verdict.cause);
-  mix(verdict.layer.value_or(""));
+  TextHash hash;
+  hash.add(verdict.cause);
+  hash.add(verdict.layer.value_or(""));
   if (verdict.site) {
-    mix(verdict.site->file.value_or(""));
-    mix(verdict.site->function);
+    hash.add(verdict.site->file.value_or(""));
+    hash.add(verdict.site->function);
     // Without the text the line must do.
-    mix(verdict.site->text.value_or(std::to_string(verdict.site->line.value_or(0))));
+    hash.add(verdict.site->text.value_or(std::to_string(verdict.site->line.value_or(0))));
   }
   char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash.value()));
   return verdict.cause + '-' + std::string(text, 12);
 }
 

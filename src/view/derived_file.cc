@@ -23,15 +23,6 @@ std::string_view bytes_of(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-// What a table begins with; false where it is another's.
-template <typename Io>
-bool heading(Io& io) {
-  uint64_t magic = kMagic;
-  uint32_t version = kIndexVersion;
-  io(magic), io(version);
-  return io.ok() && magic == kMagic && version == kIndexVersion;
-}
-
 template <typename Io>
 void legend(Io& io, std::vector<ColourClass>& classes) {
   io_list(io, classes, [&](ColourClass& c) {
@@ -91,7 +82,7 @@ std::unique_ptr<Colouring> load_colouring(const DerivedFiles& files, const PoolI
   const std::string bytes = read_whole(files.path("legend", colour_name(by)));
   TableReader io(bytes);
   auto colouring = std::make_unique<Colouring>();
-  if (!heading(io)) return nullptr;
+  if (!io_heading(io, kMagic, kIndexVersion)) return nullptr;
   legend(io, colouring->classes);
   if (!io.ok() || !io.at_end() || colouring->classes.empty() ||
       colouring->classes.size() > kMaxClasses) {
@@ -108,7 +99,7 @@ std::unique_ptr<Colouring> load_colouring(const DerivedFiles& files, const PoolI
 
 bool save_colouring(const DerivedFiles& files, const Colouring& colouring, ColourBy by) {
   TableWriter io;
-  heading(io);
+  io_heading(io, kMagic, kIndexVersion);
   std::vector<ColourClass> classes = colouring.classes;
   legend(io, classes);
   return write_whole(files.path("class", colour_name(by)), bytes_of(colouring.of_block.span())) &&
@@ -122,7 +113,7 @@ std::shared_ptr<const SiteHistories> load_sites(const DerivedFiles& files, const
   TableReader io(bytes);
   auto sites = std::make_shared<SiteHistories>();
   uint32_t known = 0;
-  if (!heading(io)) return nullptr;
+  if (!io_heading(io, kMagic, kIndexVersion)) return nullptr;
   io(known);
   histories(io, *sites);
   if (!io.ok() || !io.at_end() || known != warmup || sites->sites.size() != sites->of_site.size()) {
@@ -139,7 +130,7 @@ Pictures load_pictures(const DerivedFiles& files, size_t most) {
   const std::string bytes = read_whole(files.path("pictures"));
   TableReader io(bytes);
   Pictures pictures;
-  if (!heading(io)) return {};
+  if (!io_heading(io, kMagic, kIndexVersion)) return {};
   io_list(io, pictures, [&](auto& picture) { io(picture.first), io(picture.second); });
   if (!io.ok() || !io.at_end() || pictures.size() > most) return {};
   return pictures;
@@ -147,7 +138,7 @@ Pictures load_pictures(const DerivedFiles& files, size_t most) {
 
 bool save_pictures(const DerivedFiles& files, const Pictures& pictures) {
   TableWriter io;
-  heading(io);
+  io_heading(io, kMagic, kIndexVersion);
   Pictures copy = pictures;
   io_list(io, copy, [&](auto& picture) { io(picture.first), io(picture.second); });
   return write_whole(files.path("pictures"), io.bytes());
@@ -155,7 +146,7 @@ bool save_pictures(const DerivedFiles& files, const Pictures& pictures) {
 
 bool save_sites(const DerivedFiles& files, const SiteHistories& sites, uint32_t warmup) {
   TableWriter io;
-  heading(io);
+  io_heading(io, kMagic, kIndexVersion);
   io(warmup);
   SiteHistories copy = sites;
   histories(io, copy);

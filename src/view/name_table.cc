@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/mix_hash.h"
+#include "core/text_hash.h"
 #include "view/table_io.h"
 
 namespace memscope::view {
@@ -39,25 +40,11 @@ void for_each_native(const InputIndex& index, Each each) {
   }
 }
 
-// FNV-1a: the same in every build.
-void mix(uint64_t& hash, std::string_view bytes) {
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  hash = (hash ^ 0xFFu) * 0x100000001B3u;
-}
-
-void mix_file(uint64_t& hash, const std::string& path) {
+void add_file(TextHash& hash, const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return mix(hash, "none");
-  mix(hash, std::to_string(status.st_size) + ' ' + std::to_string(status.st_mtim.tv_sec) + ' ' +
-                std::to_string(status.st_mtim.tv_nsec));
-}
-
-template <typename Io>
-bool heading(Io& io) {
-  uint64_t magic = kMagic;
-  uint32_t version = kVersion;
-  io(magic), io(version);
-  return io.ok() && magic == kMagic && version == kVersion;
+  if (stat(path.c_str(), &status) != 0) return hash.add("none");
+  hash.add(std::to_string(status.st_size) + ' ' + std::to_string(status.st_mtim.tv_sec) + ' ' +
+           std::to_string(status.st_mtim.tv_nsec));
 }
 
 }  // namespace
@@ -172,27 +159,27 @@ std::string names_key(const InputIndex& index, const SymbolOptions& options) {
   for_each_native(
       index, [&](const Frame& frame) { objects.emplace(frame.file.value, frame.module.value); });
   if (objects.empty()) return "";
-  uint64_t hash = 0xCBF29CE484222325u;
-  mix(hash, options.sysroot);
-  for (const std::string& path : options.debug_paths) mix(hash, path);
-  mix(hash, options.debuginfod ? "asks" : "");
+  TextHash hash;
+  hash.add(options.sysroot);
+  for (const std::string& path : options.debug_paths) hash.add(path);
+  hash.add(options.debuginfod ? "asks" : "");
   std::vector<std::string> roots = options.debug_paths;
   if (!options.sysroot.empty()) roots.push_back(options.sysroot + "/usr/lib/debug");
   roots.emplace_back("/usr/lib/debug");
   for (const auto& [file, module] : objects) {
     const std::string path(index.strings.text(StringId(file)));
     const std::string build_id(index.strings.text(StringId(module)));
-    mix(hash, path);
-    mix(hash, build_id);
-    mix_file(hash, options.sysroot + path);
+    hash.add(path);
+    hash.add(build_id);
+    add_file(hash, options.sysroot + path);
     if (build_id.size() <= 2) continue;
     for (const std::string& root : roots) {
-      mix_file(hash,
+      add_file(hash,
                root + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug");
     }
   }
   std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash.value()));
   return text.data();
 }
 
@@ -200,7 +187,7 @@ std::string names_key(const InputIndex& index, const SymbolOptions& options) {
 
 bool save_names(const NameTable& names, const std::filesystem::path& path) {
   TableWriter io;
-  heading(io);
+  io_heading(io, kMagic, kVersion);
   io(uint64_t{names.strings_.size()});
   for (uint32_t i = 1; i < names.strings_.size(); ++i) {
     io(std::string(names.strings_.text(StringId(i))));
@@ -229,7 +216,7 @@ std::shared_ptr<const NameTable> load_names(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   TableReader io(bytes);
-  if (!heading(io)) return nullptr;
+  if (!io_heading(io, kMagic, kVersion)) return nullptr;
   uint64_t count = 0;
   io(count);
   StringTable strings;

@@ -84,6 +84,15 @@ void io_list(Io& io, List& items, Each each) {
   }
 }
 
+// What a file begins with; false where another's was read.
+template <typename Io>
+bool io_heading(Io& io, uint64_t magic, uint32_t version) {
+  const uint64_t our_magic = magic;
+  const uint32_t our_version = version;
+  io(magic), io(version);
+  return io.ok() && magic == our_magic && version == our_version;
+}
+
 // A file that is there whole or not at all; false where it could not be made.
 bool write_whole(const std::filesystem::path& path, std::string_view bytes);
 
